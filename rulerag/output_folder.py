@@ -9,9 +9,7 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import socket
-import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -29,8 +27,6 @@ except ImportError:  # not on Windows
 LOCK = ".rulerag.lock"
 """The lock file of a folder; it names the process that writes there, and goes when that ends."""
 
-# Files that are complete and wait to be moved into the folder above.
-_REPLACING = ".replacing"
 _log = logging.getLogger(__name__)
 # Locks of this process and the threads that hold them, which may take them again.
 _held: dict[str, int] = {}
@@ -62,49 +58,6 @@ def hold_folder(path: str | Path) -> Path:
         OutputError: as in :func:`output_folder`.
     """
     return _until_exit.enter_context(output_folder(path))
-
-
-@contextmanager
-def replaced_files(folder: Path) -> Iterator[Path]:
-    """An empty folder for files that then replace those of the same names in ``folder`` together.
-
-    A process that is killed leaves the old files, or new ones that :func:`finish_replacing` puts in
-    their places: who reads such a folder calls that first. The caller holds the folder.
-
-    Raises:
-        OutputError: something cannot be written.
-    """
-    try:
-        aside = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
-        try:
-            yield aside
-            aside.rename(folder / _REPLACING)  # from here on the new files count
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-        _move_files(folder)
-    except OSError as error:
-        raise OutputError(f"cannot be written ({error.strerror})", path=folder) from error
-
-
-def finish_replacing(folder: Path) -> None:
-    """Do what a process that was killed in :func:`replaced_files` had left to do.
-
-    Raises:
-        OutputError: the folder cannot be written.
-    """
-    if (folder / _REPLACING).is_dir():
-        with locked(folder / LOCK, folder, wait=True):
-            _move_files(folder)
-
-
-def _move_files(folder: Path) -> None:
-    aside = folder / _REPLACING
-    for file in sorted(aside.rglob("*")):
-        if file.is_file():
-            target = folder / file.relative_to(aside)
-            target.parent.mkdir(exist_ok=True)
-            file.replace(target)
-    shutil.rmtree(aside, ignore_errors=True)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rulerag.arrays import Ints
 from rulerag.cache import remembered_arrays
 from rulerag.errors import DataFormatError
-from rulerag.io import StoredRecords, read_json, read_records
+from rulerag.io import StoredRecords, read_json
 from rulerag.types import Document, Fact
 
 
@@ -30,19 +30,6 @@ class CorpusFacts(NamedTuple):
     entities: list[str]
     relations: list[str]
     rows: Ints
-
-
-def facts_of_corpus(corpus: Path, digest: str) -> CorpusFacts:
-    """The facts of a corpus file, as they were kept, else as they are read.
-
-    Args:
-        corpus: the file, as a dataset folder has it.
-        digest: its SHA-256.
-
-    Raises:
-        DataFormatError: a line is damaged, or some facts are dated and others are not.
-    """
-    return _kept(digest, lambda: read_records(corpus, Document.from_json))
 
 
 def stated_facts(corpus: Sequence[Document]) -> Iterator[Fact]:
@@ -63,7 +50,7 @@ def stated_facts(corpus: Sequence[Document]) -> Iterator[Fact]:
 
 
 def keep_facts(folder: str | Path, documents: Iterable[Document]) -> None:
-    """Keep the facts of a dataset that was just written, for its first update.
+    """Keep the facts of a dataset that was just written, for its first question.
 
     Args:
         folder: of the dataset.
@@ -71,11 +58,6 @@ def keep_facts(folder: str | Path, documents: Iterable[Document]) -> None:
     """
     manifest = read_json(Path(folder) / "manifest.json")
     _kept(manifest["files"]["corpus.jsonl"]["sha256"], lambda: documents)
-
-
-def keep_columns(facts: CorpusFacts, digest: str) -> None:
-    """The same for facts that are columns already."""
-    remembered_arrays("datasets", _key(digest), lambda: _packed(facts))
 
 
 def _kept(digest: str, documents: Any) -> CorpusFacts:

@@ -45,7 +45,7 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.kg import Phrases
-from rulerag.output_folder import finish_replacing, output_folder
+from rulerag.output_folder import output_folder
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
@@ -303,7 +303,6 @@ class RuleQADataset:
             OutputError: the folder cannot be written, or another process writes there.
         """
         with output_folder(folder) as target:
-            finish_replacing(target)
             self._save(target, beside or {})
 
     def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
@@ -345,7 +344,6 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        finish_replacing(home)
         manifest = read_manifest(home, verify=verify)
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None

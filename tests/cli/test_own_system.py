@@ -58,9 +58,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (notes / "picture.png").write_bytes(b"\x89PNG")
     records = [{"title": "Atlas", "text": "Paris is the capital."}, {"text": "Lyon is a city."}]
     (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, records)) + "\n\n")
-    (tmp_path / "d.json").write_text(json.dumps(records))
     (tmp_path / "blocks.txt").write_text("Lyon is\na city.\n\nParis is the capital.\n")
-    (tmp_path / "lines.txt").write_text("Lyon is a city.\nParis is the capital.\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "my_rag", raising=False)
@@ -76,9 +74,7 @@ OWN = ("explain", QUESTION)
         ("notes", "my_rag:answer", "“deep/b.md” [2]"),
         ("notes", "my_rag.py:later", "“deep/b.md” [2]"),
         ("d.jsonl", "my_rag:of_records", "“Atlas” [1]"),
-        ("d.json", "my_rag:of_records", "“Atlas” [1]"),
         ("blocks.txt", "my_rag:answer", "“Paris is the capital.” [2]"),
-        ("lines.txt", "my_rag:answer", "“Paris is the capital.” [2]"),
     ],
 )
 def test_a_function_and_documents_of_any_kind(
@@ -145,74 +141,25 @@ def test_a_logged_run_is_explained(place: Path, rulerag: Any, refused: Callable[
     (place / "lines.jsonl").write_text(
         "\n".join(json.dumps({"trace_id": "1", "attributes": one}) for one in (flat, message))
     )
-    exported = [
-        {"traceId": "1", "attributes": [{"key": k, "value": {"stringValue": v}}]}
-        for k, v in (flat | message).items()
-    ]
-    exported[0]["attributes"] = [{"key": k, "value": {"stringValue": v}} for k, v in flat.items()]
-    exported[1]["attributes"] = [
-        {"key": k, "value": {"stringValue": v}} for k, v in message.items()
-    ]
-    scopes = {"resourceSpans": [{"scopeSpans": [{"spans": exported[:2]}]}]}
-    (place / "otel.json").write_text(json.dumps(scopes))
-    table = [{f"attributes.{k}": v for k, v in one.items()} for one in (flat, message)]
-    (place / "table.json").write_text(json.dumps(table))
-    for file in ("lines.jsonl", "otel.json", "table.json"):
-        result = rulerag("explain", file, "--answerer", "my_rag:of_messages", "--quiet")
-        assert result.code == 0 and "rests on “Paris is the capital.” [2]." in result.out
-
-    def say(number: int, body: dict[str, Any]) -> Any:
-        told = "Paris" in body["messages"][0]["content"]
-        return 200, {}, completion("It is Paris." if told else "Unknown.", body)
-
-    with serving() as server:
-        server.say = say
-        asked = ("--endpoint", server.url, "--model", "m", "--quiet")
-        result = rulerag("explain", "otel.json", *asked)
-        assert "rests on “Paris is the capital.” [2]." in result.out
-        assert [{"role": "user", "content": prompt}] in [one["messages"] for one in server.bodies]
+    own = ("--answerer", "my_rag:of_messages", "--quiet")
+    result = rulerag("explain", "lines.jsonl", *own)
+    assert result.code == 0 and "rests on “Paris is the capital.” [2]." in result.out
     two = [{"trace_id": str(n), "attributes": one} for n, one in enumerate((flat, message))]
     (place / "two.json").write_text(json.dumps(two))
-    own = ("--answerer", "my_rag:of_messages")
     assert "the spans of 2 traces" in refused("explain", "two.json", *own)
-    assert "key 'generator'" in refused("explain", "otel.json", "--generator", "m")
-    (place / "nothing.json").write_text("[]")
-    assert "holds no span" in refused("explain", "nothing.json", *own)
 
 
-def test_bad_input_is_one_message(place: Path, refused: Callable[..., str]) -> None:
-    (place / "empty").mkdir()
-    (place / "empty.txt").write_text("\n\n")
-    (place / "broken.jsonl").write_text('{"text": "a"}\n{"text"\n')
+def test_a_function_that_fails_is_one_message(place: Path, refused: Callable[..., str]) -> None:
     (place / "fails.py").write_text("import nothing_of_that_name\n")
     (place / "number.jsonl").write_text("3\n")
-    notes, function = ("--documents", "notes"), ("--answerer", "my_rag:answer")
-    for options, match in (
-        ((*notes, "--answerer", "my_rag:anwser"), "holds no 'anwser' — did you mean 'answer'?"),
-        ((*notes, "--answerer", "my_rag"), "'my_rag' names no function"),
-        ((*notes, "--answerer", "nowhere:answer"), "ModuleNotFoundError"),
-        ((*notes, "--answerer", "nowhere.py:answer"), "there is no such file"),
-        ((*notes, "--answerer", "fails.py:answer"), "No module named 'nothing_of_that_name'"),
-        ((*notes, "--answerer", "my_rag:MODULE"), "holds no 'MODULE'"),
-        (notes, "nothing answers"),
-        (function, "a function needs documents"),
-        (("--documents", "nowhere", *function), "nowhere: cannot be read"),
-        (("--documents", "empty", *function), "empty: no document is there"),
-        (("--documents", "empty.txt", *function), "empty.txt: no document is there"),
-        (("--documents", "broken.jsonl", *function), "broken.jsonl, line 2: not JSON"),
-        (("--documents", "number.jsonl", *function), "document 0 is a int without a text"),
-        ((*notes, *function, "--generator", "m"), "answerer and generator were given"),
-        ((*notes, "--endpoint", "http://localhost:1/v1"), "go together"),
-        ((*notes, "--model", "m"), "nothing answers"),
-        ((*notes, *function, "--retriever", "bm25"), "key 'retriever': is for datasets"),
-        ((*notes, *function, "--limit", "3"), "key 'limit': is for datasets"),
-        ((*notes, *function, "--predicate", "correct"), "'correct' is for datasets"),
-        ((*notes, *function, "--workers", "0"), "key 'workers': 0 is out of range"),
-        ((*notes, *function, "--html", "notes"), "notes"),
+    for documents, function, match in (
+        ("notes", "my_rag:raises", "raised ValueError: no key"),
+        ("notes", "my_rag:mute", "returned None"),
+        ("notes", "fails.py:answer", "No module named 'nothing_of_that_name'"),
+        ("number.jsonl", "my_rag:answer", "document 0 is a int without a text"),
     ):
-        assert match in refused(*OWN, *options, "--quiet"), options
-    for name, match in (("raises", "raised ValueError: no key"), ("mute", "returned None")):
-        assert match in refused(*OWN, *notes, "--answerer", f"my_rag:{name}", "--quiet")
+        command = ("--documents", documents, "--answerer", function, "--quiet")
+        assert match in refused(*OWN, *command)
 
 
 def test_ctrl_c_keeps_what_is_certain(place: Path) -> None:

@@ -1,27 +1,32 @@
-"""Learning how the searches of a rule-guided retriever are merged, on queries with known answers.
+"""Learns how the searches of a rule-guided retriever are merged, on queries with known answers.
 
 Every hit of a query's searches is evidence for a candidate answer, ``exp(w · features)``; ``w``
 maximises the fraction of all evidence that right candidates get, the mean of its logarithm over the
 queries (softmax over candidates, each with many hits), with a quadratic penalty. Use a validation
-variant (``rulerag ruleqa build --variant validation``), never test queries.
+variant (``rulerag ruleqa build --variant validation``), never test queries. The weights are used by
+``retriever.merge=learned retriever.weights=FILE``.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
+from tqdm import tqdm
 
 from rulerag.arrays import Doubles, Longs
-from rulerag.assembly.build import make_retriever, make_selector
+from rulerag.assembly import experiment, make_retriever, make_selector, open_dataset
 from rulerag.composition import Config, innermost
-from rulerag.errors import EmptyDataError, MissingDependencyError
+from rulerag.console import guarded
+from rulerag.errors import EmptyDataError
 from rulerag.evaluation import AnswerMatcher
-from rulerag.io import read_json
+from rulerag.io import check_output, read_json
 from rulerag.retrieval.guided import RuleGuidedRetriever
 from rulerag.retrieval.guided.merging import (
     FEATURES,
@@ -33,9 +38,6 @@ from rulerag.retrieval.guided.merging import (
 )
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
-
-if TYPE_CHECKING:
-    import torch
 
 START = {"confidence": 1.0, "share": 8.0}
 """Where the weights begin, and what the penalty draws them to: plain evidence merging."""
@@ -73,8 +75,6 @@ def examples_of(
     Raises:
         ConfigError: the wrapped retriever cannot answer in rows.
     """
-    from tqdm import tqdm
-
     searcher = check_rows(retriever.retriever, "retriever")
     merger = LearnedMerger(searcher.documents, weights=MergeWeights(START))
     matcher = AnswerMatcher()
@@ -103,12 +103,7 @@ def fit(examples: Sequence[Example], *, penalty: float = 1e-3) -> Doubles:
 
     Raises:
         EmptyDataError: no query has a right candidate.
-        MissingDependencyError: torch is not installed.
     """
-    if importlib.util.find_spec("torch") is None:
-        raise MissingDependencyError("torch", "train")
-    import torch
-
     able = [one for one in examples if one.right.any()]
     if not able:
         raise EmptyDataError(
@@ -253,3 +248,46 @@ def _cross_validated(examples: Sequence[Example]) -> float:
         if held and any(one.right.any() for one in rest):
             total += recall_at(held, fit(rest)) * len(held)
     return total / max(1, len(examples))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.merging",
+        description="Learns how the searches of rule-guided retrieval are merged.",
+        epilog="example: python -m training.merging bm25-guided__symbolic "
+        "--dataset runs/validation --out weights.json",
+    )
+    parser.add_argument("method", help="a method or a file with rule-guided or pooled retrieval")
+    parser.add_argument("changes", nargs="*", metavar="key=value", help="changes of it")
+    parser.add_argument("--dataset", type=Path, help="the dataset folder (a file states its own)")
+    parser.add_argument("--out", type=Path, required=True, help="the file to write")
+    parser.add_argument("--query-set", default="balanced", help="whose queries")
+    parser.add_argument("--queries", type=int, default=0, help="so many at most; 0 for all")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    given = parser.parse_intermixed_args(argv)
+
+    def work() -> None:
+        check_output(given.out)
+        config = experiment(given.method, given.changes, dataset=given.dataset)
+        weights = learn_merge_weights(
+            config,
+            open_dataset(config),
+            query_set=given.query_set,
+            max_queries=given.queries,
+            progress=not given.quiet,
+        )
+        weights.save(given.out)
+        about = weights.about
+        sys.stdout.write(
+            f"recall@10 of candidates on {about['queries']:,} queries: "
+            f"{100 * about['recall@10 at the start']:.1f} before, "
+            f"{100 * about['recall@10 cross-validated']:.1f} cross-validated, "
+            f"{100 * about['candidates_hold_an_answer']:.1f} at most; written to {given.out}\n"
+        )
+
+    return guarded(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -7,21 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rulerag.assembly.merging_weights import (
-    START,
-    Example,
-    fit,
-    learn_merge_weights,
-    recall_at,
-)
 from rulerag.assembly.presets import preset
-from rulerag.cli import main
 from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
 from rulerag.retrieval.guided.merging.learned import FEATURES, MergeWeights
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
+from training.merging import START, Example, fit, learn_merge_weights, main, recall_at
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +52,6 @@ def test_nothing_to_learn_from_is_told() -> None:
         fit(examples)
 
 
-def learn_merging(*words: str) -> object:
-    """The exit status of the command."""
-    with pytest.raises(SystemExit) as ended:
-        main(["learn-merging", *words])
-    return ended.value.code
-
-
 def test_a_world_is_merged_better(
     world_dataset: RuleQADataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -79,10 +65,10 @@ def test_a_world_is_merged_better(
     assert about["recall@10 cross-validated"] >= about["recall@10 at the start"] - 0.1
     out = tmp_path / "weights.json"
     options = ["--dataset", str(world_folder), "--out", str(out), "--quiet"]
-    assert learn_merging("bm25-guided__symbolic", *options, "--queries", "20") == 0
+    assert main(["bm25-guided__symbolic", *options, "--queries", "20"]) == 0
     assert "20 queries" in capsys.readouterr().out
     assert MergeWeights.load(out).about["queries"] == 20
-    assert learn_merging("bm25-pooled__symbolic", *options) == 0
+    assert main(["bm25-pooled__symbolic", *options]) == 0
     assert MergeWeights.load(out).weights["plain"] == 0.0  # there is no other search
-    assert learn_merging("bm25__symbolic", *options) == 2
+    assert main(["bm25__symbolic", *options]) == 2
     assert "guided" in capsys.readouterr().err

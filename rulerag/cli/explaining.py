@@ -1,4 +1,4 @@
-"""The command ``explain``: answers of a dataset, or of a system of one's own (``own``)."""
+"""The command ``explain``: answers of a dataset, or of a system of one's own (``own_system``)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,31 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from cyclopts import Parameter
+from pydantic import Field
 from tqdm import tqdm
 
+from rulerag.cli import command_line
 from rulerag.cli.answering import (
-    DatasetOption,
-    IdsOption,
     open_target,
     own_phrases,
-    tell_no_reader,
-    tell_rest,
-    tell_understood,
+    say_no_reader,
+    say_rest,
+    say_understood,
 )
 from rulerag.cli.common import (
     SHOWN,
-    Opened,
+    Output,
     PipelineOptions,
-    QuietOption,
-    by_flags,
+    QueryRun,
     check_outputs,
-    command_line,
     in_line,
     say,
     show_progress,
 )
-from rulerag.cli.explaining.own import OwnOptions, is_own, prepare_own, refuse_dataset_options
+from rulerag.cli.own_system import OwnSystem, is_own, prepare_own, refuse_dataset_options
 from rulerag.composition import names
 from rulerag.explanation.explaining import (
     EventHook,
@@ -57,53 +55,62 @@ from rulerag.kg import Phrases
 from rulerag.types import Answer, Query
 
 
-@dataclass(frozen=True)
+@Parameter(name="*")
+class ExplainOptions(ExplainSettings, strict=False):
+    """The settings of explanations, each a flag."""
+
+    attribution: tuple[str, ...] = Field(
+        (), description=f"what each source counts: {', '.join(names('explainer'))}; repeatable"
+    )
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class AskOptions:
-    """How the generator is asked, and what of it."""
+    """How the generator is asked, and what of it.
 
-    predicate: Annotated[
-        str,
-        typer.Option(help="what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN"),
-    ] = "answer"
-    votes: Annotated[
-        int, typer.Option(help="ask each probe so many times and take the most frequent answer")
-    ] = 1
-    cache: Annotated[
-        Path | None, typer.Option(help="where answers are kept; nothing there is asked again")
-    ] = None
+    Args:
+        predicate: what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN.
+        votes: ask each probe so many times and take the most frequent answer.
+        cache: where answers are kept; nothing there is asked again.
+    """
 
-
-ExplainTarget = Annotated[
-    str,
-    typer.Argument(
-        help="a question in quotes, the .json or .jsonl file of a logged run, a dataset folder, or "
-        "an experiment file"
-    ),
-]
+    predicate: str = "answer"
+    votes: int = 1
+    cache: Path | None = None
 
 
-@by_flags(
-    attribution=typer.Option(
-        help=f"what each source counts: {', '.join(names('explainer'))}; repeatable"
-    ),
-)
 def explain(
-    target: ExplainTarget,
+    target: str,
+    /,
     *,
-    own: OwnOptions,
-    dataset: DatasetOption = None,
-    query: IdsOption = None,
-    out: Annotated[Path | None, typer.Option(help="explanations.jsonl to write")] = None,
-    html: Annotated[Path | None, typer.Option(help="a page to write")] = None,
-    how: ExplainSettings,
-    ask: AskOptions,
-    options: PipelineOptions,
-    limit: Annotated[
-        int | None, typer.Option(help=f"only the first N queries (default {SHOWN})")
-    ] = None,
-    quiet: QuietOption = False,
+    own: OwnSystem = OwnSystem(),
+    dataset: Path | None = None,
+    query: list[str] | None = None,
+    out: Output | None = None,
+    html: Output | None = None,
+    how: ExplainOptions = ExplainOptions(),  # type: ignore[call-arg]  # no plugin for pydantic
+    ask: AskOptions = AskOptions(),
+    options: PipelineOptions = PipelineOptions(),
+    limit: int | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Explain answers: what they rest on, in a dataset or in a system of your own."""
+    """Explain answers: what they rest on, in a dataset or in a system of your own.
+
+    Args:
+        target: a question in quotes, the .json or .jsonl file of a logged run, a dataset folder,
+            or an experiment file.
+        own: documents and a system of your own.
+        dataset: what a question is asked of: a dataset folder or experiment.
+        query: a query id; repeatable.
+        out: explanations.jsonl to write.
+        html: a page to write.
+        how: how answers are explained.
+        ask: how the generator is asked.
+        options: how documents are found and read.
+        limit: only the first N queries (default 5).
+        quiet: no progress bars.
+    """
     check_outputs(out, html)
     if is_own(target, own):
         refuse_dataset_options(options, dataset=dataset, query=query, limit=limit)
@@ -117,35 +124,35 @@ def explain(
                 _write([why.explanation], [], out, html)
                 say(f"{why}{_written(out, html).replace(', ', chr(10), 1)}")
         return
-    opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
+    run = open_target(target, dataset, options, ids=query or (), limit=limit, quiet=quiet)
     place = dataset or Path(target)
-    queries = opened.queries[:SHOWN] if limit is None and not query else opened.queries
-    answers = opened.pipeline.answer(queries)
+    queries = run.queries[:SHOWN] if limit is None and not query else run.queries
+    answers = run.pipeline.answer(queries)
     explained = [item for item in answers if item.text and item.documents]
     whys: list[Why] = []
     try:
-        _explain(explained, opened, how, ask, whys, quiet=quiet)
+        _explain(explained, run, how, ask, whys, quiet=quiet)
     except KeyboardInterrupt:
         if whys:
-            _write([one.explanation for one in whys], _about(place, opened, whys), out, html)
+            _write([one.explanation for one in whys], _about(place, run, whys), out, html)
             count = f"{len(whys)} of {len(explained)} answers were explained"
             sys.stderr.write(f"\n{count}{_written(out, html)}\n")
         raise
     explanations = [one.explanation for one in whys]
-    _write(explanations, _about(place, opened, whys), out, html)
-    tell_understood(opened)
-    phrases = own_phrases(place, opened)
+    _write(explanations, _about(place, run, whys), out, html)
+    say_understood(run)
+    phrases = own_phrases(place, run)
     for explanation in explanations[:SHOWN]:
         shown = explanation if phrases is None else _in_words(explanation, explained, phrases)
         say("\n".join([*explanation_lines(shown), ""]))
-    tell_rest(len(explanations), "explanation", out)
+    say_rest(len(explanations), "explanation", out)
     faithful = mean_rule_faithfulness(zip(explained, explanations, strict=True))
     if faithful.compared:
         say(str(faithful))
-    _tell_unanswered([item.query for item in answers if not (item.text and item.documents)])
-    tell_no_reader(answers, options)
-    if len(queries) < len(opened.queries):
-        total = f"{len(opened.queries):,}"
+    _say_unanswered([item.query for item in answers if not (item.text and item.documents)])
+    say_no_reader(answers, options)
+    if len(queries) < len(run.queries):
+        total = f"{len(run.queries):,}"
         say(f"these are the first {len(queries)} of {total} queries; --limit N explains more")
     if out is not None or html is not None:
         say(_written(out, html).removeprefix(", "))
@@ -153,7 +160,7 @@ def explain(
 
 def _explain(
     answers: Sequence[Answer],
-    opened: Opened,
+    run: QueryRun,
     how: ExplainSettings,
     ask: AskOptions,
     whys: list[Why],
@@ -161,7 +168,7 @@ def _explain(
     quiet: bool,
 ) -> None:
     """Explain answers one by one, each added as soon as it is there; a bar counts the calls."""
-    generator = opened.pipeline.generator
+    generator = run.pipeline.generator
     asked = generator if ask.votes == 1 else VotingGenerator(generator, ask.votes)
     check_value(how.value, asked, how.attribution)
     most = sum(estimate(item.query.text, item.documents, how, own=True).most for item in answers)
@@ -223,12 +230,12 @@ def _written(out: Path | None, html: Path | None) -> str:
     return f", written to {' and '.join(files)}" if files else ""
 
 
-def _about(place: Path, opened: Opened, whys: Sequence[Why]) -> list[tuple[str, str]]:
+def _about(place: Path, run: QueryRun, whys: Sequence[Why]) -> list[tuple[str, str]]:
     """What the page says about itself: dataset, settings, command and date."""
-    dataset = opened.dataset
+    dataset = run.dataset
     rows = [("dataset", f"{dataset.name}, {len(dataset.corpus):,} documents, {place}")]
-    rows.append(("dataset fingerprint", opened.pipeline.fingerprints["dataset"]))
-    settings = opened.config.without("dataset", "metadata", "expected").to_dict()
+    rows.append(("dataset fingerprint", run.pipeline.fingerprints["dataset"]))
+    settings = run.config.without("dataset", "metadata", "expected").to_dict()
     rows += [(key, in_line(value)) for key, value in settings.items()]
     if whys:
         made = whys[0].explanation.settings
@@ -241,7 +248,7 @@ def _about(place: Path, opened: Opened, whys: Sequence[Why]) -> list[tuple[str, 
 _SETTINGS = frozenset(ExplainSettings.model_fields)
 
 
-def _tell_unanswered(queries: Sequence[Query]) -> None:
+def _say_unanswered(queries: Sequence[Query]) -> None:
     if queries:
         ids = ", ".join(query.id for query in queries[:SHOWN])
         more = " …" if len(queries) > SHOWN else ""

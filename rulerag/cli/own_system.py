@@ -9,9 +9,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from cyclopts import Parameter
 from tqdm import tqdm
 
 from rulerag.cli.common import PipelineOptions
@@ -25,34 +25,28 @@ from rulerag.io import read_json, read_text
 _TEXTS = (".txt", ".md", ".rst")
 
 
-@dataclass(frozen=True)
-class OwnOptions:
-    """Documents and a system of one's own, which takes the place of a dataset and its pipeline."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class OwnSystem:
+    """Documents and a system of one's own, which takes the place of a dataset and its pipeline.
 
-    documents: Annotated[
-        Path | None,
-        typer.Option(
-            help="explain your own: a folder of text files, a .jsonl or .json file of documents "
-            "(its objects are given to your function as they are), or a text file (documents "
-            "between empty lines, else one a line)"
-        ),
-    ] = None
-    answerer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="your function of a question and a list of documents, or your chain, which finds "
-            "documents itself; chain.py:answer works too",
-        ),
-    ] = None
-    endpoint: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="an OpenAI-compatible server that answers, with --model"),
-    ] = None
-    model: Annotated[str | None, typer.Option(help="the model's name at the endpoint")] = None
+    Args:
+        documents: explain your own: a folder of text files, a .jsonl or .json file of documents
+            (its objects are given to your function as they are), or a text file (documents
+            between empty lines, else one a line).
+        answerer: MODULE:NAME of your function of a question and a list of documents, or of your
+            chain, which finds documents itself; chain.py:answer works too.
+        endpoint: the address of an OpenAI-compatible server that answers, with --model.
+        model: the model's name at the endpoint.
+    """
+
+    documents: Path | None = None
+    answerer: str | None = None
+    endpoint: str | None = None
+    model: str | None = None
 
 
-def is_own(target: str, own: OwnOptions) -> bool:
+def is_own(target: str, own: OwnSystem) -> bool:
     """Whether a system of one's own is meant, by its options or by the file of a logged run."""
     return bool(own.documents or own.answerer or own.endpoint or own.model) or _is_trace(target)
 
@@ -77,7 +71,7 @@ def refuse_dataset_options(options: PipelineOptions, **given: object) -> None:
 
 def prepare_own(
     target: str,
-    own: OwnOptions,
+    own: OwnSystem,
     how: ExplainSettings,
     predicate: str,
     votes: int,
@@ -143,7 +137,7 @@ def _predicate(word: str) -> Predicate | None:
 
 
 def _answers(
-    own: OwnOptions, workers: int, votes: int, generator: str | None, *, trace: bool
+    own: OwnSystem, workers: int, votes: int, generator: str | None, *, trace: bool
 ) -> Any:
     """The function, chain or model that answers."""
     chosen = {
@@ -182,7 +176,7 @@ def _answers(
     return _model(own, workers, votes, generator, trace=trace)
 
 
-def _model(own: OwnOptions, workers: int, votes: int, name: str | None, *, trace: bool) -> Any:
+def _model(own: OwnSystem, workers: int, votes: int, name: str | None, *, trace: bool) -> Any:
     """A generator with the prompt for any question; for a logged run a function of messages."""
     generator: Any
     if own.endpoint and own.model:

@@ -1,4 +1,4 @@
-"""Choosing the prompt that a language model reads best, on queries with known answers.
+"""Chooses the prompt that a language model reads best, on queries with known answers.
 
 Small models differ more by their prompt than by their size: one continues statements and is mute
 before an instruction, another needs solved cases, most read three documents better than ten.
@@ -8,23 +8,32 @@ fine-tuning trains on, or a validation variant (``rulerag ruleqa build --variant
 
 from __future__ import annotations
 
+import argparse
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+from omegaconf import OmegaConf
 
-from rulerag.assembly.build import make_pipeline, open_dataset
+from rulerag.assembly import make_pipeline, open_dataset, preset
 from rulerag.composition import Config, check_choice
+from rulerag.console import guarded
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
-from rulerag.evaluation import AnswerMatcher
+from rulerag.evaluation import AnswerMatcher, markdown_table
+from rulerag.generation.huggingface import (
+    HuggingFaceGenerator,
+    entities_in,
+    first_named,
+    shipped,
+)
 from rulerag.generation.prompts import PromptTemplate
+from rulerag.io import check_output, write_json, write_text
 from rulerag.text import best_token_f1, exact_match
 from rulerag.types import Answer, GenerationRequest, Query
-
-if TYPE_CHECKING:
-    from rulerag.generation.huggingface import HuggingFaceGenerator
 
 READ = "free", "named", "scored"
 """How the answers of a prompt are made (see ``answers`` of the generator): ``trie`` writes what
@@ -207,8 +216,6 @@ def _tried(
     labels: Mapping[str, str],
 ) -> Trial:
     """One prompt on every request, its answers read in each way."""
-    from rulerag.generation.huggingface import HuggingFaceGenerator, entities_in, first_named
-
     made = HuggingFaceGenerator(
         generator.model,
         tokenizer=generator.tokenizer,
@@ -260,8 +267,6 @@ def _measured(queries: Sequence[Query], texts: Sequence[str]) -> tuple[float, fl
 
 
 def _first(request: GenerationRequest, labels: Mapping[str, str]) -> str:
-    from rulerag.generation.huggingface import entities_in
-
     return next(iter(entities_in(request, labels)), "")
 
 
@@ -276,3 +281,104 @@ def _threshold(scores: Sequence[float], holds: Sequence[bool]) -> tuple[float | 
         if rate > best[1]:
             best = float(cut), rate
     return best
+
+
+# --- the command ----
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; the exit status."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training.prompts",
+        description="Chooses the prompt that a model reads best, on training queries, and records "
+        "it in prompt.json in the model's folder, where every command finds it. Exact match in "
+        "percent: of what the model writes (free), of the first entity of the documents that it "
+        "names (named), of the entity of the documents that it thinks likeliest (scored).",
+        epilog="example: python -m training.prompts smollm2-135m-instruct runs/ruleqa-i",
+    )
+    parser.add_argument("model", help="a language model: its name, or a folder")
+    parser.add_argument("dataset", type=Path, help="a dataset folder")
+    parser.add_argument("--retriever", default="bm25", help="as of rulerag answer")
+    parser.add_argument("--rules", default="guided", help="guided or none")
+    parser.add_argument(
+        "--split", default="f_g", help="where queries are drawn from, no test split"
+    )
+    parser.add_argument("--queries", type=int, default=64, help="how many queries are tried")
+    parser.add_argument("--answers", default="free", help=f"the best for {', '.join(READ)} answers")
+    parser.add_argument("--out", type=Path, help="write a generator file too: --generator FILE")
+    parser.add_argument("--seed", type=int, default=0, help="of the draw")
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    given = parser.parse_args(argv)
+
+    def work() -> None:
+        if given.out is not None:
+            check_output(given.out)
+        config = preset(given.dataset, retriever=given.retriever, rules=given.rules)
+        # A recorded prompt does not count here, nor should a broken one stop the search.
+        generator = HuggingFaceGenerator(
+            given.model,
+            template="standard",
+            dtype="fast",
+            max_new_tokens=16,
+            progress=not given.quiet,
+        )
+        found = tune_prompt(
+            generator,
+            config,
+            split=given.split,
+            queries=given.queries,
+            answers=given.answers,
+            seed=given.seed,
+        )
+        sys.stdout.write("\n".join(_report(found, given.split, given.answers)) + "\n")
+        _record(found.trials[0], given.model, given.answers, given.out)
+
+    return guarded(work)
+
+
+def _report(found: PromptTuning, split: str, answers: str) -> list[str]:
+    """What was tried and what came of it, in lines."""
+    rows = [
+        [
+            *(f"{100 * trial.exact_match[way]:.1f}" for way in READ),
+            f"{trial.seconds:.2f}",
+            str(trial.queries),
+            trial.name,
+        ]
+        for trial in found.trials
+    ]
+    lines = [markdown_table((*READ, "s/query", "queries", "prompt"), rows, "rrrrrl")]
+    lines.append(
+        f"{found.queries} queries of {split}; {100 * found.answerable:.1f} % have an answer in "
+        f"their documents; without a model: the symbolic reader {100 * found.symbolic:.1f}, "
+        f"the entity named first {100 * found.first:.1f}"
+    )
+    if found.unfit:
+        lines.append(f"longer than the model reads: {', '.join(found.unfit)}")
+    best = found.trials[0]
+    lines.append(f"\nthe best for {answers} answers is {best.name!r}; it reads\n\n{best.shown}")
+    lines.append(f"\nand writes {', '.join(map(repr, best.wrote))}")
+    if best.threshold is not None:
+        lines.append(
+            f"abstain_below: {best.threshold:.2f} (scored) tells queries without an answer in "
+            f"their documents from the others, {100 * best.told_apart:.1f} % right (a guess: 50)"
+        )
+    return lines
+
+
+def _record(best: Trial, model: str, answers: str, out: Path | None) -> None:
+    """Keep a prompt beside its model, and in a generator file."""
+    home = Path(shipped(model))
+    if home.is_dir():
+        write_json(home / "prompt.json", dict(best.template))
+        sys.stdout.write(f"recorded in {home / 'prompt.json'}\n")
+    if out is not None:
+        section = {"type": "huggingface", "model": model, "template": dict(best.template)}
+        held = {} if answers == "free" else {"answers": answers}
+        values = {"generator": {**section, **held, "max_new_tokens": 16}}
+        write_text(out, OmegaConf.to_yaml(OmegaConf.create(values)))
+        sys.stdout.write(f"use it: --generator {out}\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
