@@ -17,10 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from omegaconf import OmegaConf
 
 from rulerag.assembly import make_pipeline, open_dataset, preset
-from rulerag.composition import Config, check_choice
+from rulerag.composition import Config, check_choice, to_yaml
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, EmptyDataError, GenerationError
 from rulerag.evaluation import AnswerMatcher, markdown_table
@@ -376,7 +375,7 @@ def _record(best: Trial, model: str, answers: str, out: Path | None) -> None:
         section = {"type": "huggingface", "model": model, "template": dict(best.template)}
         held = {} if answers == "free" else {"answers": answers}
         values = {"generator": {**section, **held, "max_new_tokens": 16}}
-        write_text(out, OmegaConf.to_yaml(OmegaConf.create(values)))
+        write_text(out, to_yaml(values))
         sys.stdout.write(f"use it: --generator {out}\n")
 
 
