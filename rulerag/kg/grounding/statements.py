@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from rulerag.kg.grounding.bindings import groundings_in
-from rulerag.rules import Rule
 from rulerag.text import exact_match
-from rulerag.types import Document, Query
+from rulerag.types import Document, Groundings, Query
 
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
@@ -121,20 +119,16 @@ class Statements:
 
 
 def compare(
-    query: Query,
     answer: str,
-    documents: Sequence[Document],
-    rules: Sequence[Rule],
+    groundings: Groundings,
     corpus: Statements,
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What documents state of a question beside what rules conclude from the documents in hand.
 
     Args:
-        query: the question.
         answer: what was answered.
-        documents: what the answer was read from.
-        rules: the guiding rules.
+        groundings: of the guiding rules on the documents that the answer was read from.
         corpus: what the whole corpus states.
         labels: readable names of entities.
 
@@ -147,18 +141,18 @@ def compare(
         (whether two answers contradict each other), ``conflict`` (whether any do) and ``answered``
         (whether the answer is a stated one, None where nothing is stated).
     """
+    query, labels = groundings.query, labels or {}
     if query.prediction or not query.relation:
         return {}
-    labels = labels or {}
     stated, functional = corpus.of(query), corpus.is_functional(query)
-    in_hand = {document.id for document in documents}
+    in_hand = {document.id for document in groundings.documents}
     answers: dict[str, dict[str, Any]] = {}
     for name, time, row in stated:
         fresh: dict[str, Any] = {"answer": labels.get(name, name), "documents": [], "time": time}
         answers.setdefault(name, fresh)["documents"].append(corpus.documents[row].id)
     for entry in answers.values():
         entry["documents"] = [i for i in entry["documents"] if i in in_hand] or entry["documents"]
-    concluded = _conclusions(query, documents, rules)
+    concluded = _conclusions(groundings)
     for name, entry in concluded.items():
         entry["answer"] = labels.get(name, name)
         # What was last stated long ago is not contradicted by what may hold by now.
@@ -179,23 +173,22 @@ def compare(
     }
 
 
-def _conclusions(
-    query: Query, documents: Sequence[Document], rules: Sequence[Rule]
-) -> dict[str, dict[str, Any]]:
+def _conclusions(groundings: Groundings) -> dict[str, dict[str, Any]]:
     """By answer, the rules that lead to it on the facts of the documents."""
     found: dict[str, dict[str, Any]] = {}
-    for rule, grounding, places in groundings_in(documents, rules, query):
+    for rule, answer, places, _ in groundings.found:
         fresh: dict[str, Any] = {
-            "answer": grounding.answer,
+            "answer": answer,
             "verdict": "",
             "rules": {},
             "confidence": 0.0,
             "documents": {},
         }
-        entry = found.setdefault(grounding.answer, fresh)
+        entry = found.setdefault(answer, fresh)
         entry["rules"][rule.id] = None
         entry["confidence"] = max(entry["confidence"], rule.ranking_confidence)
-        entry["documents"].update(dict.fromkeys(documents[place].id for place in places))
+        identifiers = (groundings.documents[place].id for place in places)
+        entry["documents"].update(dict.fromkeys(identifiers))
     for entry in found.values():
         entry["rules"], entry["documents"] = list(entry["rules"]), list(entry["documents"])
     return found

@@ -19,11 +19,11 @@ from rulerag.assembly import (
     preset,
 )
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding import FactIndex, Grounding, ground
+from rulerag.kg.grounding import FactIndex, ground
 from rulerag.linking import QuestionLinker
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
-from rulerag.types import Document, Fact, Query, ScoredDocument
+from rulerag.types import Document, Fact, Grounding, Query, ScoredDocument
 
 _SUBJECTS = 2_000
 """So many subjects are looked at for the examples of a rule."""
@@ -235,7 +235,7 @@ class Benchmark:
 
     @cached_property
     def _index(self) -> FactIndex:
-        return FactIndex([fact for fact, _ in self._facts])
+        return FactIndex(enumerate(fact for fact, _ in self._facts))
 
     @cached_property
     def _stated(self) -> dict[tuple[str, str], list[tuple[Fact, Document]]]:

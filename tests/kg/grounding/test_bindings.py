@@ -81,7 +81,7 @@ def test_ground_equals_enumeration(body: tuple[Atom, ...], temporal: bool) -> No
         facts = random_facts(seed, temporal=temporal)
         before = 3 if temporal else None
         expected = enumerate_groundings(rule, "a", facts, before)
-        found = ground(rule, "a", FactIndex(facts), before)
+        found = ground(rule, "a", FactIndex(enumerate(facts)), before)
         assert {(g.answer, g.rows) for g in found} == expected
         assert len(found) == len(expected)
 
@@ -91,13 +91,15 @@ def test_constants_in_heads(rule: Rule) -> None:
     for seed in range(20):
         facts = random_facts(seed, temporal=False)
         expected = enumerate_groundings(rule, "a", facts, None)
-        assert {(g.answer, g.rows) for g in ground(rule, "a", FactIndex(facts))} == expected
+        assert {
+            (g.answer, g.rows) for g in ground(rule, "a", FactIndex(enumerate(facts)))
+        } == expected
 
 
 def test_latest_is_the_latest_body_fact() -> None:
     facts = [Fact("a", "p", "b", 1), Fact("b", "q", "c", 5)]
     rule = Rule(Atom("h", "?x", "?y"), SHAPES[2], temporal=True)
-    (grounding,) = ground(rule, "a", FactIndex(facts))
+    (grounding,) = ground(rule, "a", FactIndex(enumerate(facts)))
     assert (grounding.answer, grounding.latest) == ("c", 5)
 
 
@@ -113,11 +115,11 @@ def test_bodies_are_ordered_so_that_joins_stay_small() -> None:
 def test_a_body_that_is_not_connected_grounds_nothing() -> None:
     facts = [Fact("a", "p", "b"), Fact("b", "q", "c")]
     apart = Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"), Atom("q", "?z", "?w")))
-    assert ground(apart, "a", FactIndex(facts)) == []
+    assert ground(apart, "a", FactIndex(enumerate(facts))) == []
 
 
 def test_unknown_names_ground_nothing() -> None:
-    table = FactIndex([Fact("a", "p", "b")])
+    table = FactIndex([(0, Fact("a", "p", "b"))])
     assert ground(Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"),)), "nobody", table) == []
     assert ground(Rule(Atom("h", "?x", "?y"), (Atom("new", "?x", "?y"),)), "a", table) == []
 

@@ -68,7 +68,7 @@ def listed(found: GroundingTable, rules: list[Rule], index: TableIndex) -> Found
 
 def one_by_one(rules: list[Rule], index: TableIndex, before: int | None) -> Found:
     groundings: Found = Counter()
-    facts = FactIndex(index.facts)
+    facts = FactIndex(enumerate(index.facts))
     for number, rule in enumerate(rules):
         for grounding in ground(rule, "a", facts, before):
             # An answer that no fact names has no place among the entities of the table.

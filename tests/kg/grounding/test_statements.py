@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import pytest
 
+from rulerag.kg.grounding.bindings import groundings_of
 from rulerag.kg.grounding.statements import Statement, Statements, compare, statement_lines
 from rulerag.rules import Atom, Rule, RuleQuality
-from rulerag.types import Document, Fact, Query
+from rulerag.types import Document, Fact, GenerationRequest, Groundings, Query
 
 ASKED = Query("q", "what does ann lives in ?", "ann", "lives in")
 HEAD = Atom("lives in", "?x", "?y")
@@ -76,10 +77,15 @@ def test_a_relation_is_functional_where_others_have_one_object_at_a_time(
     assert Statements(corpus(*facts)).is_functional(ASKED) is functional
 
 
+def grounded(query: Query, documents: list[Document], *rules: Rule) -> Groundings:
+    return groundings_of(GenerationRequest(query, tuple(documents), rules))
+
+
 def told(*facts: Fact, answer: str = "Lisbon", others: list[Fact] | None = None) -> dict:
     documents = corpus(*facts)
     everything = Statements([*documents, *corpus(*(OTHERS if others is None else others))])
-    return compare(ASKED, answer, documents, [STUDIED, WORKS], everything, {"Lis": "Lisbon"})
+    found = grounded(ASKED, documents, STUDIED, WORKS)
+    return compare(answer, found, everything, {"Lis": "Lisbon"})
 
 
 STATED, STUDIES = Fact("ann", "lives in", "Lis"), Fact("ann", "studied in", "Ulm")
@@ -116,11 +122,12 @@ def test_a_rule_supports_contradicts_or_adds() -> None:
 def test_what_was_last_stated_before_the_asked_time_is_not_contradicted(
     when: int | None, verdict: str
 ) -> None:
-    dated = [replace(STUDIED, temporal=True)]
+    dated = replace(STUDIED, temporal=True)
     facts = Fact("ann", "studied in", "Ulm", 2), Fact("ann", "lives in", "Lis", 4)
     others = [Fact(f"p{n}", "lives in", "Bath", 4) for n in range(9)]
     documents, asked = corpus(*facts), replace(ASKED, timestamp=when)
-    record = compare(asked, "Lis", documents, dated, Statements([*documents, *corpus(*others)]))
+    everything = Statements([*documents, *corpus(*others)])
+    record = compare("Lis", grounded(asked, documents, dated), everything)
     assert record["rules"][0]["verdict"] == verdict and record["functional"]
     assert record["conflict"] is (verdict == "contradicts")
 
@@ -141,7 +148,7 @@ def test_two_statements_contradict_where_the_relation_is_functional() -> None:
 
 def test_what_is_stated_is_told_even_where_it_was_not_retrieved() -> None:
     everything = Statements([*corpus(STATED), Document("far", "t", (STUDIES,))])
-    record = compare(ASKED, "Ulm", [everything.documents[1]], [STUDIED], everything)
+    record = compare("Ulm", grounded(ASKED, [everything.documents[1]], STUDIED), everything)
     assert record["answers"][0]["documents"] == ["d0"]
     assert (record["conflict"], record["answered"]) == (True, False)
     lines = statement_lines(record, ASKED, "Ulm", {"far": "D1"}, {STUDIED.id: "R1"})
@@ -150,13 +157,13 @@ def test_what_is_stated_is_told_even_where_it_was_not_retrieved() -> None:
         "the answer Ulm is not what is stated",
         "the rule R1 contradicts what is stated: Ulm (by D1)",
     ]
-    assert compare(replace(ASKED, prediction=True), "Ulm", [], [], everything) == {}
+    assert compare("Ulm", grounded(replace(ASKED, prediction=True), []), everything) == {}
 
 
 def test_words() -> None:
     later = replace(ASKED, timestamp=9)
     old = Statements(corpus(Fact("ann", "lives in", "A", 3), Fact("ann", "lives in", "B", 3)))
-    record = compare(later, "A", list(old.documents), [], old)
+    record = compare("A", grounded(later, list(old.documents)), old)
     names = {"d0": "D1", "d1": "D2"}
     assert statement_lines(record, later, "A", names, {}) == [
         "A is last stated in D1",
