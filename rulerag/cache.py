@@ -43,7 +43,7 @@ KINDS: Mapping[str, str] = {
 SETTLED_SECONDS = 2.0
 """A file that changed this recently may change again within the same tick of the clock."""
 
-WORTH_KEEPING = 1 << 20
+WORTH_KEEPING = 1 << 18
 """Bytes of a file above which what is worked out from it is kept."""
 
 # Of what code that changed has left behind, the entries used last stay.
