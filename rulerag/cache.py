@@ -36,7 +36,7 @@ KINDS: Mapping[str, str] = {
     "lucene": "Lucene indexes",
     "models": "fetched models and de-quantised GGUF files; they go only when they are named",
     "texts": "whom texts mention, and which facts of a dataset they state",
-    "scorers": "facts as candidate scorers see them, and the weights that were learned of scorers",
+    "scorers": "the facts of corpora as columns, and the weights that were learned of scorers",
 }
 """What is kept, by the name of its folder."""
 

@@ -18,11 +18,26 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from rulerag.errors import DataError, DataFormatError, FingerprintError
-from rulerag.io import read_bytes, read_json, read_lines, read_text, to_json, write_json
-from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, Vocabulary
+from rulerag.io import (
+    StoredRecords,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_text,
+    to_json,
+    write_json,
+)
+from rulerag.kg import (
+    Calendar,
+    FactTable,
+    KnowledgeGraph,
+    Verbalizer,
+    Vocabulary,
+    corpus_facts,
+    remember_corpus_facts,
+)
 from rulerag.output_folder import finish_replacing, output_folder, replaced_files
 from rulerag.ruleqa.builder import mine, temporal_miner
-from rulerag.ruleqa.corpus_facts import CorpusFacts, facts_of_corpus, keep_columns
 from rulerag.ruleqa.dataset import (
     dataset_fingerprint,
     hash_lines,
@@ -116,9 +131,10 @@ class _Updating:
         wanted = self.manifest["files"]["corpus.jsonl"]
         if self.hashed.hexdigest() != wanted["sha256"]:
             raise FingerprintError("is not what the manifest says", path=file, hint=_BUILD)
-        self.known = facts_of_corpus(file, wanted["sha256"])
+        corpus = StoredRecords(file, Document.from_json, wanted["sha256"])
+        self.known, self.owner = corpus_facts(corpus)
         self.documents = int(wanted["lines"])
-        if not len(self.known.rows):
+        if not len(self.known):
             raise DataError("states no facts that new ones could join", path=file)
         calendar = self.manifest.get("calendar")
         self.calendar = Calendar(**calendar) if calendar else None
@@ -129,8 +145,8 @@ class _Updating:
     def add(self, graph: KnowledgeGraph, sources: Sequence[Document]) -> DatasetUpdate:
         """Work out what changes, then write it."""
         old, counts = self.known, self.manifest["counts"]
-        entities = _Names(old.entities, self.labels["entities"])
-        relations = _Names(old.relations, self.labels["relations"])
+        entities = _Names(old.entities.names, self.labels["entities"])
+        relations = _Names(old.relations.names, self.labels["relations"])
         # Each fact by ids, once, with what the graph calls it.
         given = {
             (
@@ -159,7 +175,6 @@ class _Updating:
         rows = np.concatenate([old.rows, np.array(list(given), dtype=np.int32)])
         calendar = self.calendar or Calendar()
         table = FactTable.of(rows, entities.vocabulary(), relations.vocabulary(), calendar)
-        facts = CorpusFacts(entities.names, relations.names, rows)
         documents = self._documents(table, list(given.values()), sources)
         left, files = self._questions([document.facts[0] for document in documents])
         files["rules.jsonl"] = rules = self._rules(table)
@@ -174,7 +189,7 @@ class _Updating:
                 "",
                 f"{_SINCE} {self._added + len(given):,} facts were added.",
             ]
-        self._write(documents, files, facts)
+        self._write(documents, files, table)
         return replace(done, rules=(counts["rules"], len(rules)), questions=(asked, left))
 
     def _dated(self, graph: KnowledgeGraph) -> Iterator[tuple[Fact, int | None]]:
@@ -205,7 +220,7 @@ class _Updating:
         wanted = np.array(list(given), dtype=np.int64)
         subjects = np.zeros(1 + max(len(self.known.entities), int(wanted[:, 0].max())), dtype=bool)
         subjects[wanted[:, 0]] = True
-        rows = self.known.rows[subjects[self.known.rows[:, 0]]]
+        rows = self.known.rows[subjects[self.known.subject]]
         # Column by column, so that the codes stay small; what is left is compared row by row.
         code, mine = rows[:, 0].astype(np.int64), wanted[:, 0]
         for column in range(1, rows.shape[1]):
@@ -307,7 +322,7 @@ class _Updating:
         return len(kept), files
 
     def _write(
-        self, documents: Sequence[Document], files: Mapping[str, Sequence[str]], facts: CorpusFacts
+        self, documents: Sequence[Document], files: Mapping[str, Sequence[str]], table: FactTable
     ) -> None:
         """Put the new files in the places of the old ones, all together."""
         described = {**self.manifest["files"]}
@@ -330,7 +345,9 @@ class _Updating:
                     "lines": self.documents + len(documents),
                 }
             write_json(aside / "manifest.json", self._described(described, files))
-        keep_columns(facts, str(described["corpus.jsonl"]["sha256"]))
+        new = np.arange(self.documents, self.documents + len(documents))
+        digest = str(described["corpus.jsonl"]["sha256"])
+        remember_corpus_facts(digest, table, np.concatenate([self.owner, new]))
 
     def _described(
         self, files: Mapping[str, Mapping[str, Any]], changed: Mapping[str, Sequence[str]]

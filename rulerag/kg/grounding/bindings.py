@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
+from rulerag.kg.corpus import stated_facts
 from rulerag.rules import Atom, Rule
 from rulerag.types import Fact, GenerationRequest, Grounding, Groundings
 
@@ -26,21 +28,42 @@ class FactIndex:
     """
 
     def __init__(self, facts: Iterable[tuple[int, Fact]]) -> None:
-        self._by_subject: dict[tuple[str, str], list[Row]] = {}
-        self._by_object: dict[tuple[str, str], list[Row]] = {}
-        for number, fact in facts:
-            row = Row(fact.subject, fact.object, fact.timestamp, number)
-            self._by_subject.setdefault((fact.relation, fact.subject), []).append(row)
-            self._by_object.setdefault((fact.relation, fact.object), []).append(row)
+        self._facts = list(facts)
+
+    @cached_property
+    def _by_subject(self) -> dict[str, dict[str, list[Row]]]:
+        """By relation and subject."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row, (subject, relation, object_, time) in self._facts:
+            rows = found.setdefault(relation, {}).setdefault(subject, [])
+            rows.append(Row(subject, object_, time, row))
+        return found
+
+    @cached_property
+    def _by_object(self) -> dict[str, dict[str, list[Row]]]:
+        """By relation and object; made when first asked, which few questions do."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row, (subject, relation, object_, time) in self._facts:
+            rows = found.setdefault(relation, {}).setdefault(object_, [])
+            rows.append(Row(subject, object_, time, row))
+        return found
+
+    def subjects(self, relation: str) -> Iterable[str]:
+        """The subjects of a relation's facts, each once."""
+        return self._by_subject.get(relation, {})
+
+    def objects(self, relation: str) -> Iterable[str]:
+        """The objects of a relation's facts, each once."""
+        return self._by_object.get(relation, {})
 
     def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
         """The facts of a relation with the given ends; at least one end must be given."""
         if subject is not None:
-            for row in self._by_subject.get((relation, subject), ()):
+            for row in self._by_subject.get(relation, {}).get(subject, ()):
                 if object_ is None or row.object == object_:
                     yield row
         elif object_ is not None:
-            yield from self._by_object.get((relation, object_), ())
+            yield from self._by_object.get(relation, {}).get(object_, ())
 
 
 def ground(
@@ -102,8 +125,7 @@ def groundings_of(request: GenerationRequest) -> Groundings:
     query, documents, rules = request.query, request.documents, request.rules
     if request.groundings is not None and request.groundings[:3] == (query, documents, rules):
         return request.groundings
-    facts = [(place, fact) for place, document in enumerate(documents) for fact in document.facts]
-    index, relations = FactIndex(facts), {fact.relation for _, fact in facts}
+    index = FactIndex(stated_facts(documents))
     return Groundings(
         query,
         documents,
@@ -111,7 +133,7 @@ def groundings_of(request: GenerationRequest) -> Groundings:
         tuple(
             grounding
             for rule in rules
-            if all(atom.relation in relations for atom in rule.body)
+            if all(index.subjects(atom.relation) for atom in rule.body)
             for grounding in ground(rule, query.subject, index, query.timestamp)
         ),
     )

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from rulerag.kg.corpus import stated_facts
+from rulerag.kg.grounding.bindings import FactIndex
 from rulerag.text import exact_match
 from rulerag.types import Document, Groundings, Query
 
@@ -51,28 +53,17 @@ class Statements:
         self._single: dict[str, tuple[int, int]] = {}
 
     @cached_property
-    def _stated(self) -> dict[tuple[str, str], list[Statement]]:
-        """By subject and relation; made when first asked, which predictions never do."""
-        stated: dict[tuple[str, str], list[Statement]] = {}
-        for row, document in enumerate(self.documents):
-            for fact in document.facts:
-                key = fact.subject, fact.relation
-                stated.setdefault(key, []).append(Statement(fact.object, fact.timestamp, row))
-        return stated
+    def _index(self) -> FactIndex:
+        """Made when first asked, which predictions never do."""
+        return FactIndex(stated_facts(self.documents))
 
-    @cached_property
-    def _stated_back(self) -> dict[tuple[str, str], list[Statement]]:
-        """By object and inverse relation; made when first asked, which few questions do."""
-        stated: dict[tuple[str, str], list[Statement]] = {}
-        for row, document in enumerate(self.documents):
-            for fact in document.facts:
-                key = fact.object, f"^{fact.relation}"
-                stated.setdefault(key, []).append(Statement(fact.subject, fact.timestamp, row))
-        return stated
-
-    def _all_of(self, subject: str, relation: str) -> Sequence[Statement]:
-        known = self._stated_back if relation.startswith("^") else self._stated
-        return known.get((subject, relation), ())
+    def _all_of(self, known: str, relation: str) -> list[Statement]:
+        """What is stated of the known end of a relation."""
+        if relation.startswith("^"):
+            rows = self._index.match(relation[1:], None, known)
+            return [Statement(row.subject, row.timestamp, row.row) for row in rows]
+        rows = self._index.match(relation, known, None)
+        return [Statement(row.object, row.timestamp, row.row) for row in rows]
 
     def of(self, query: Query) -> list[Statement]:
         """What is stated of the question: of its own time, or else of the latest before it.
@@ -103,17 +94,18 @@ class Statements:
         """
         relation = query.relation
         if relation not in self._single:
-            known = self._stated_back if relation.startswith("^") else self._stated
-            groups = [g for key in known if key[1] == relation for g in self._groups(key)]
+            inverse, name = relation.startswith("^"), relation.removeprefix("^")
+            known = self._index.objects(name) if inverse else self._index.subjects(name)
+            groups = [group for end in known for group in self._groups(end, relation)]
             self._single[relation] = sum(len(g) == 1 for g in groups), len(groups)
         single, total = self._single[relation]
-        total -= sum(len(group) > 1 for group in self._groups((query.subject, relation)))
+        total -= sum(len(group) > 1 for group in self._groups(query.subject, relation))
         return total > 0 and single >= _FUNCTIONAL * total
 
-    def _groups(self, key: tuple[str, str]) -> Iterable[set[str]]:
+    def _groups(self, known: str, relation: str) -> Iterable[set[str]]:
         """The objects of one subject and relation, by time."""
         groups: dict[int | None, set[str]] = {}
-        for stated in self._all_of(*key):
+        for stated in self._all_of(known, relation):
             groups.setdefault(stated.timestamp, set()).add(stated.object)
         return groups.values()
 
