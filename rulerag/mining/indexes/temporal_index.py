@@ -63,11 +63,12 @@ def directed_facts(tables: Sequence[FactTable], order: tuple[int, ...] = (0, 1, 
         np.concatenate(column)
         for column in zip(*((t.subject, t.relation, t.object) for t in tables), strict=True)
     )
-    moments, rank = _times(tables) if 3 in order else (np.zeros(1, np.int32), None)
+    dated, none = 3 in order, np.zeros(1, np.int32)
+    moments, rank = _times(tables) if dated else (none, none.astype(np.int64))
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     spans = [max(span, 1) for span in (entities, 2 * relations, entities, len(moments))]
     if math.prod(spans) >= 2**63:
-        times = f" and {len(moments):,} times" if rank is not None else ""
+        times = f" and {len(moments):,} times" if dated else ""
         raise MiningError(
             f"{entities:,} entities, {relations:,} relations{times} are too many",
             hint="split the graph",

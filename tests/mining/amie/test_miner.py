@@ -16,7 +16,6 @@ from rulerag.errors import ConfigError, MiningError, OutputError
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.formats.files import load_amie
-from rulerag.parallel.backends import ProcessBackend
 from rulerag.rules import Atom, Rule, rule_text
 
 Folder = Callable[[str], Path]
@@ -225,19 +224,12 @@ def test_few_facts(max_atoms: int, caplog: pytest.LogCaptureFixture) -> None:
 # --- settings, threads, bad input ----------------------------------------------------------------
 
 
-def test_the_result_depends_neither_on_workers_nor_on_the_order_of_facts(
-    umls: FactTable, tmp_path: Path
-) -> None:
-    settings = {"min_head_coverage": 0.2}
-    one = AmieMiner(threads=1, **settings).mine(umls)
+def test_the_result_depends_neither_on_threads_nor_on_the_order_of_facts(umls: FactTable) -> None:
+    one = AmieMiner(threads=1).mine(umls)
     rows = [rule.to_json() for rule in one]
-    assert rows == [rule.to_json() for rule in AmieMiner(threads=2, **settings).mine(umls)]
-    processes = AmieMiner(**settings, backend=ProcessBackend(2), checkpoint=tmp_path)
-    for _ in range(2):  # the second time from its checkpoint
-        assert [rule.to_json() for rule in processes.mine(umls)] == rows
-        assert len(list(tmp_path.rglob("*.npz"))) > 50
+    assert rows == [rule.to_json() for rule in AmieMiner(threads=2).mine(umls)]
     shuffled = umls.select(np.random.default_rng(0).permutation(len(umls)))
-    assert AmieMiner(threads=3, **settings).mine(shuffled).fingerprint == one.fingerprint
+    assert AmieMiner(threads=3).mine(shuffled).fingerprint == one.fingerprint
 
 
 def test_thresholds_only_remove_rules(umls: FactTable) -> None:
