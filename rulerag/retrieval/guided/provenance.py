@@ -55,6 +55,29 @@ def may_answer(
     return not named or not known.issuperset(named)
 
 
+def grounded_atom(
+    rule: Rule, query: Query, document: Document, bound: Bound | None = None
+) -> int | None:
+    """The first body atom that a fact of the document grounds for the query; None if there is none.
+
+    A fact grounds an atom when it is of the atom's relation and has the query's subject wherever
+    the atom has the head's subject. Where it is not known what a variable stands for, any entity
+    may: atoms that do not touch the head's subject (the second hop of a chain) are then grounded by
+    any fact of their relation.
+
+    Args:
+        rule: a guiding rule of the query.
+        query: its ``subject`` is what the head's subject stands for.
+        document: its ``facts`` are looked at.
+        bound: what further variables stand for, where hops were followed.
+    """
+    known = {**(bound or {}), rule.head.subject: (query.subject,)}
+    for number, atom in enumerate(rule.body):
+        if any(grounds(atom, fact, known) for fact in document.facts):
+            return number
+    return None
+
+
 def with_grounded_atoms(
     query: Query,
     rules: Sequence[Rule],
@@ -63,30 +86,19 @@ def with_grounded_atoms(
 ) -> list[ScoredDocument]:
     """The same documents; each hit of a rule says which of its atoms the document grounds.
 
-    That is the first body atom of whose relation a fact of the document is, with the query's
-    subject wherever the atom has the head's subject. Where it is not known what a variable stands
-    for, any entity may: atoms that do not touch the head's subject (the second hop of a chain) are
-    then grounded by any fact of their relation.
-
     Args:
-        query: its ``subject`` is what the head's subject stands for.
+        query: the query.
         rules: its guiding rules.
         documents: what they found.
-        bound: by rule id, what further variables stand for, where hops were followed.
+        bound: by rule id, what further variables stand for.
     """
     by_id = {rule.id: rule for rule in rules}
 
     def grounded(hit: RuleHit, document: Document) -> RuleHit:
         if hit.rule_id is None:
             return hit
-        rule = by_id[hit.rule_id]
-        known = {**(bound or {}).get(rule.id, {}), rule.head.subject: (query.subject,)}
-        atoms = (
-            number
-            for number, atom in enumerate(rule.body)
-            if any(grounds(atom, fact, known) for fact in document.facts)
-        )
-        return replace(hit, atom=next(atoms, None))
+        known = (bound or {}).get(hit.rule_id)
+        return replace(hit, atom=grounded_atom(by_id[hit.rule_id], query, document, known))
 
     return [
         replace(scored, found_by=tuple(grounded(hit, scored.document) for hit in scored.found_by))

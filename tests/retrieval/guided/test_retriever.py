@@ -14,6 +14,7 @@ from rulerag.composition import names, register, registry
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
+from rulerag.protocols import Retriever
 from rulerag.retrieval.base.time_aware import TimeAwareRetriever
 from rulerag.retrieval.guided.merging import Merger, RuleSearch, union_of
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
@@ -43,10 +44,13 @@ FACTS = [
 ]
 # Forecasts: what is stated has no precedence.
 QUERIES = [
-    Query(f"q{n}", f"Time {time} what does {who} {what} ?", who, what, time, prediction=True)
-    for n, (who, what, time) in enumerate(
-        [("france", "visit", 7), ("ghana", "blame", 7), ("india", "visit", 9)], start=1
-    )
+    Query(
+        "q1", "Time 7 what does france visit ?", "france", "visit", 7, ("italy",), prediction=True
+    ),
+    Query(
+        "q2", "Time 7 what does ghana blame ?", "ghana", "blame", 7, ("france",), prediction=True
+    ),
+    Query("q3", "Time 9 what does india visit ?", "india", "visit", 9, ("ghana",), prediction=True),
 ]
 
 
@@ -66,6 +70,10 @@ def bm25(documents: list[Document]) -> BM25Retriever:
 
 def guided(retriever: Any, rules: RuleBank = BANK, **options: Any) -> RuleGuidedRetriever:
     return RuleGuidedRetriever(retriever, HeadRelationSelector(rules), **options)
+
+
+def test_it_fits_the_seam(bm25: BM25Retriever) -> None:
+    assert isinstance(guided(bm25), Retriever)
 
 
 @pytest.mark.parametrize("merge", ["rank", "evidence"])
@@ -158,11 +166,21 @@ def test_queries_with_the_same_text_and_another_time_are_not_mixed_up(
 ) -> None:
     text = "what does france visit ?"
     queries = [Query(f"q{t}", text, "france", "visit", t, prediction=True) for t in (2, 9, 1)]
-    for merge in ("evidence", "rank"):
-        subject = guided(TimeAwareRetriever(bm25), compose="substitute", per_rule_k=2, merge=merge)
-        found = [ids(r) for r in subject.retrieve(queries, 2)]
-        assert "d5" not in found[0] + found[2] and "d0" not in found[2]
-    assert (found[0][0], found[1][0]) == ("d0", "d5")
+    retriever = guided(TimeAwareRetriever(bm25), compose="substitute", per_rule_k=2)
+    found = [ids(r) for r in retriever.retrieve(queries, 2)]
+    assert found[0][0] == "d0"
+    assert found[1][0] == "d5"
+    assert "d5" not in found[0] + found[2]
+    assert "d0" not in found[2]
+
+
+def test_time_is_kept_by_every_merge(documents: list[Document], bm25: BM25Retriever) -> None:
+    times = {document.id: document.timestamp for document in documents}
+    for merge in ("rank", "evidence"):
+        retriever = guided(TimeAwareRetriever(bm25), merge=merge, include_plain=True)
+        for query, found in zip(QUERIES, retriever.retrieve(QUERIES, 10), strict=True):
+            assert found
+            assert all((times[s.document.id] or 0) < (query.timestamp or 0) for s in found)
 
 
 def test_evidence_gives_each_pair_of_entities_one_place_first(bm25: BM25Retriever) -> None:
@@ -197,6 +215,11 @@ def test_a_composition_may_pass_over_a_rule(bm25: BM25Retriever) -> None:
         assert nothing.retrieve(QUERIES, 3) == bm25.retrieve(QUERIES, 3)
 
 
+def test_it_can_wrap_itself(bm25: BM25Retriever) -> None:
+    inner = guided(bm25)
+    assert guided(inner, RuleBank([])).retrieve(QUERIES, 3) == inner.retrieve(QUERIES, 3)
+
+
 def test_a_foreign_retriever_without_hits_gets_them(bm25: BM25Retriever) -> None:
     class Bare:
         fingerprint = "bare"
@@ -205,9 +228,7 @@ def test_a_foreign_retriever_without_hits_gets_them(bm25: BM25Retriever) -> None
             found = bm25.retrieve(queries, top_k)
             return [[ScoredDocument(s.document, s.score, s.rank) for s in r] for r in found]
 
-    inner = guided(bm25)
-    assert guided(Bare()).retrieve(QUERIES, 3) == inner.retrieve(QUERIES, 3)
-    assert guided(inner, RuleBank([])).retrieve(QUERIES, 3) == inner.retrieve(QUERIES, 3)
+    assert guided(Bare()).retrieve(QUERIES, 3) == guided(bm25).retrieve(QUERIES, 3)
 
 
 def test_labels_name_relations_as_the_text_does(listed: Any) -> None:
@@ -257,12 +278,37 @@ def test_the_fingerprint_names_every_setting(bm25: BM25Retriever) -> None:
     def own(query: Query, rule: Rule) -> str:
         return query.text + rule.id
 
-    changes: dict[str, Any] = {"rules": RuleBank([CALL]), "compose": own, "merge": "evidence"}
-    changes |= {"per_rule_k": 10, "include_plain": True, "plain_weight": 0.5}
-    prints = {guided(bm25, **{key: value}).fingerprint for key, value in changes.items()}
-    prints |= {guided(one).fingerprint for one in (bm25, TimeAwareRetriever(bm25))}
-    prints.add(guided(bm25, compose="substitute").fingerprint)
-    assert len(prints) == len(changes) + 3
+    settings: list[dict[str, Any]] = [
+        {},
+        {"rules": RuleBank([CALL])},
+        {"compose": "substitute"},
+        {"compose": own},
+        {"merge": "evidence"},
+        {"per_rule_k": 10},
+        {"include_plain": True},
+        {"plain_weight": 0.5},
+    ]
+    prints = {guided(bm25, **options).fingerprint for options in settings}
+    prints.add(guided(TimeAwareRetriever(bm25)).fingerprint)
+    assert len(prints) == len(settings) + 1
+    assert guided(bm25).fingerprint in prints
+
+
+@pytest.mark.parametrize(
+    ("options", "key"),
+    [
+        ({"compose": "prepend"}, "compose"),
+        ({"merge": "vote"}, "merge"),
+        ({"per_rule_k": 0}, "per_rule_k"),
+        ({"plain_weight": 2}, "plain_weight"),
+    ],
+)
+def test_options_out_of_range(bm25: BM25Retriever, options: dict[str, Any], key: str) -> None:
+    with pytest.raises(ConfigError, match=key):
+        guided(bm25, **options)
+    for merge in ("rank", "evidence"):
+        with pytest.raises(ConfigError, match="top_k"):
+            guided(bm25, merge=merge).retrieve(QUERIES, 0)
 
 
 def test_settings_come_together_or_one_by_one(bm25: BM25Retriever) -> None:
@@ -273,15 +319,9 @@ def test_settings_come_together_or_one_by_one(bm25: BM25Retriever) -> None:
     assert guided(bm25, settings=together, pool=7).settings.pool == 7
     with pytest.raises(ConfigError, match="key 'pol': unknown key — did you mean 'pool'"):
         guided(bm25, pol=300)
-    for key, value in (("pool", 0), ("power", 0.0), ("plain_weight", 1.5), ("per_rule_k", 0)):
+    for key, value in (("pool", 0), ("power", 0.0), ("plain_weight", 1.5), ("max_hops", 0)):
         with pytest.raises(ConfigError, match=f"key '{key}': {value} is out of range"):
             guided(bm25, **{key: value})
-    for key in ("compose", "merge"):
-        with pytest.raises(ConfigError, match=key):
-            guided(bm25, **{key: "prepend"})
-    for merge in ("rank", "evidence"):
-        with pytest.raises(ConfigError, match="top_k"):
-            guided(bm25, merge=merge).retrieve(QUERIES, 0)
 
 
 @pytest.fixture
