@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -211,9 +210,9 @@ class Benchmark:
         The head of a temporal rule comes after its body, so that only what is stated later counts.
         """
         later = [
-            (fact, document)
-            for fact, document in self._stated.get((rule.head.relation, subject), ())
-            if _after(fact.timestamp, grounding.latest, rule)
+            self._facts[row.row]
+            for row in self._index.match(rule.head.relation, subject, None)
+            if _after(row.timestamp, grounding.latest, rule)
         ]
         if not later:
             return None
@@ -237,23 +236,14 @@ class Benchmark:
     def _index(self) -> FactIndex:
         return FactIndex(enumerate(fact for fact, _ in self._facts))
 
-    @cached_property
-    def _stated(self) -> dict[tuple[str, str], list[tuple[Fact, Document]]]:
-        """What documents state, by relation and subject."""
-        made = defaultdict(list)
-        for fact, document in self._facts:
-            made[fact.relation, fact.subject].append((fact, document))
-        return made
-
     def _subjects(self, rule: Rule) -> Sequence[str]:
         """What the head's subject may stand for, by the body atoms that hold it."""
         found = set[str]()
         for atom in rule.body:
-            facts = [fact for fact, _ in self._facts if fact.relation == atom.relation]
             if atom.subject == rule.head.subject:
-                found |= {fact.subject for fact in facts}
+                found.update(self._index.subjects(atom.relation))
             elif atom.object == rule.head.subject:
-                found |= {fact.object for fact in facts}
+                found.update(self._index.objects(atom.relation))
         return sorted(found)
 
 
