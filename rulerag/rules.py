@@ -186,13 +186,13 @@ def _atom_to_json(atom: Atom) -> dict[str, str]:
 
 
 def _atom_from_json(value: Any, key: str) -> Atom:
-    if not isinstance(value, dict) or not all(
-        isinstance(value.get(part), str) for part in ("relation", "subject", "object")
-    ):
-        raise DataFormatError(
-            "expected an atom with the texts 'relation', 'subject' and 'object'", key=key
-        )
-    return Atom(value["relation"], value["subject"], value["object"])
+    if isinstance(value, dict):
+        relation, subject, object_ = map(value.get, ("relation", "subject", "object"))
+        if isinstance(relation, str) and isinstance(subject, str) and isinstance(object_, str):
+            return Atom(relation, subject, object_)
+    raise DataFormatError(
+        "expected an atom with the texts 'relation', 'subject' and 'object'", key=key
+    )
 
 
 def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:

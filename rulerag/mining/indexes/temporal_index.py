@@ -63,8 +63,8 @@ def directed_facts(tables: Sequence[FactTable], order: tuple[int, ...] = (0, 1, 
         np.concatenate(column)
         for column in zip(*((t.subject, t.relation, t.object) for t in tables), strict=True)
     )
-    dated, none = 3 in order, np.zeros(1, np.int32)
-    moments, rank = _times(tables) if dated else (none, none.astype(np.int64))
+    dated = 3 in order
+    moments, rank = _times(tables) if dated else (np.zeros(1, np.int32), np.zeros(0, np.int64))
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     spans = [max(span, 1) for span in (entities, 2 * relations, entities, len(moments))]
     if math.prod(spans) >= 2**63:
