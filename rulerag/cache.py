@@ -135,7 +135,7 @@ def clear(kind: str | None = None) -> list[Kept]:
 def remembered_fingerprint(path: str | Path, *, settled_seconds: float = SETTLED_SECONDS) -> str:
     """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
 
-    Files over 1 MiB are remembered by their :func:`file_states`. Where the cache folder cannot be
+    Files over 256 KiB are remembered by their :func:`file_states`. Where the cache folder cannot be
     written the file is read every time.
 
     Args:
