@@ -59,7 +59,7 @@ def build(
     """
     from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
-    from rulerag.ruleqa import card_files, keep_facts
+    from rulerag.ruleqa import card_files
 
     given = read_settings(changes or ())
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
@@ -78,7 +78,6 @@ def build(
             progress=show_progress(quiet),
         )
         dataset.save(out, beside=card_files(dataset, " ".join(command)))
-        keep_facts(out, dataset.corpus)
     sizes = dataset.statistics["sizes"]
     if name is None:
         say(f"splits: {dataset.settings['splits']}")

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rulerag.ruleqa.card import card_files, size_table, table_row
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage
-    from rulerag.ruleqa.corpus_facts import keep_facts, stated_facts
     from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
     from rulerag.ruleqa.formats import is_benchmark, read_benchmark
     from rulerag.ruleqa.questions import (

@@ -118,7 +118,7 @@ def _firing(request: GenerationRequest) -> set[str]:
 
 
 def _fires(request: GenerationRequest, document: Document) -> bool:
-    query, index = request.query, FactIndex(document.facts)
+    query, index = request.query, FactIndex(enumerate(document.facts))
     if not request.rules:
         return any(True for _ in index.match(query.relation, query.subject, None))
     return any(
