@@ -15,7 +15,7 @@ from rulerag.errors import ConfigError, MiningError, OutputError
 from rulerag.kg.graph import FactTable, KnowledgeGraph
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.formats.files import load_amie
-from rulerag.parallel.backends import ProcessBackend
+from rulerag.parallel import ProcessBackend
 from rulerag.protocols import RuleMiner
 from rulerag.rules import Atom, Rule, RuleBank, rule_text
 from rulerag.types import Fact

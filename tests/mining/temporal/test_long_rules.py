@@ -11,7 +11,7 @@ import pytest
 from rulerag.errors import MiningError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.parallel.backends import ProcessBackend
+from rulerag.parallel import ProcessBackend
 from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.types import Fact
 
