@@ -15,7 +15,6 @@ from rulerag.generation.verified_thought import (
     VerifyAndEdit,
     answer_prompt,
     sentences,
-    think_prompt,
 )
 from rulerag.protocols import Generator
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
@@ -97,21 +96,6 @@ def test_verify_and_edit_puts_each_sentence_right(bm25: BM25Retriever) -> None:
     assert len(reader.prompts) == 3
     assert "Norland Consult Velmora." in reader.prompts[1]
     assert reader.prompts[2].endswith("Thought: what does Norland Consult ? Velmora.\nAnswer:")
-
-
-def test_thoughts_and_answers_are_drawn_each_by_a_seed_of_its_own(bm25: BM25Retriever) -> None:
-    reader = Scripted()
-    VerifyAndEdit(reader, bm25, samples=3, temperature=0.5, seed=7).generate(
-        [GenerationRequest(QUERY)]
-    )
-    thought, *answers = reader.draws
-    assert thought == (think_prompt(QUERY.text), 3, 0.5, 7)
-    assert [text for text, *_ in answers] == [answer_prompt(QUERY.text, one) for one in TORN]
-    assert [(count, heat, seed) for _, count, heat, seed in answers] == [
-        (1, 0.5, 8),
-        (1, 0.5, 9),
-        (1, 0.5, 10),
-    ]
 
 
 def test_chain_of_knowledge_thinks_on_from_what_it_corrected(bm25: BM25Retriever) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.huggingface.constrained import endings_of, entities_in, first_named
+from rulerag.generation.huggingface.constrained import endings_of, first_named
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from tests.models.gguf import tiny_llama
@@ -42,11 +42,6 @@ def made(folder: Path, answers: str, **changes: Any) -> HuggingFaceGenerator:
     return HuggingFaceGenerator(
         folder, template="cloze", labels=LABELS, answers=answers, max_new_tokens=8, **changes
     )
-
-
-def test_the_entities_in_the_documents() -> None:
-    assert entities_in(REQUEST, LABELS) == ENTITIES
-    assert entities_in(BARE, LABELS) == []
 
 
 @pytest.mark.parametrize(
@@ -151,13 +146,6 @@ def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None
     best = citing(folder, "scored", length_normalised=True).generate([TWICE])[0]
     assert best.score is not None and completion.score is not None and best.score > completion.score
     assert citing(folder, "scored").generate([BARE])[0].text == ""
-
-
-def test_a_trie_of_citations_writes_one_of_them(folder: Path) -> None:
-    generator = citing(folder, "trie", max_new_tokens=40)
-    (completion,) = generator.generate([TWICE])
-    assert completion.text in ENTITIES
-    assert generator.generate([BARE])[0].text == ""
 
 
 def test_what_does_not_fit(folder: Path) -> None:
