@@ -142,16 +142,6 @@ def test_what_the_majority_agrees_on_is_kept_and_nothing_else(
     assert alone.generate([GenerationRequest(QUERY)])[0].text == "Sudavia"
 
 
-def test_batches_ask_step_by_step_and_answer_in_order(bm25: BM25Retriever) -> None:
-    other = Query("r", "what does Velmora Visit ?", "Velmora", "Visit")
-    asked = [GenerationRequest(q) for q in (QUERY, other, QUERY)]
-    for method in (VerifyAndEdit, ChainOfKnowledge):
-        together = method(Scripted(), bm25, top_k=1).generate(asked)
-        alone = [method(Scripted(), bm25, top_k=1).generate([one])[0] for one in asked]
-        assert together == alone
-        assert method(Scripted(), bm25).generate([]) == []
-
-
 def test_settings_change_the_fingerprint_and_bad_ones_are_named(bm25: BM25Retriever) -> None:
     changes = ({}, {"top_k": 3}, {"samples": 3}, {"temperature": 1.0}, {"consistency": 0.6})
     made = [VerifyAndEdit(Scripted(), bm25, **options) for options in changes]  # type: ignore[arg-type]

@@ -238,18 +238,6 @@ def test_requests_for_scores_that_do_not_fit_are_named(llama: Path) -> None:
     assert score == literal
 
 
-def test_equal_requests_are_read_once_and_none_is_fine(llama: Path) -> None:
-    generator = HuggingFaceGenerator(llama, max_new_tokens=4, device="cpu")
-    (one,) = requests(1)
-    seen: list[int] = []
-    decode = generator._decode
-    generator._decode = lambda p: seen.append(len(p)) or decode(p)  # type: ignore
-    first, second, third = generator.generate([one, one, one])
-    assert first == second == third
-    assert seen == [1]
-    assert generator.generate([]) == []
-
-
 def test_long_prompts_lose_their_last_documents_and_say_so(
     llama: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -133,16 +133,6 @@ def test_a_real_server_answers_as_the_local_model(
     assert 6 <= remote.usage.completion_tokens <= 36
 
 
-def test_many_at_a_time_are_answered_as_one_after_another(
-    real: TransformersServe, tiny: Tiny
-) -> None:
-    asked = short(64)
-    together = reader(real, tiny, concurrency=8).generate(asked)
-    alone = reader(real, tiny, concurrency=1)
-    assert together == [alone.generate([request])[0] for request in asked]
-    assert len({completion.text for completion in together}) > 32, "in order, then"
-
-
 def test_a_server_killed_in_the_middle_is_named_soon_and_may_come_back(
     real: TransformersServe, tiny: Tiny
 ) -> None:
@@ -165,4 +155,5 @@ def test_a_server_killed_in_the_middle_is_named_soon_and_may_come_back(
     real.start()
     after = remote.generate(asked)
     assert after[:3] == before
+    assert len({completion.text for completion in after}) > 32, "in order, then"
     assert {place: after[place] for place in seen} == seen

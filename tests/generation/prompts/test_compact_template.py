@@ -46,14 +46,6 @@ def test_chains_are_walks_and_other_rules_keep_their_words() -> None:
     assert shown[2] == "* odd words"
 
 
-def test_questions_of_unknown_content_are_shown_whole() -> None:
-    open_question = GenerationRequest(
-        Query("q", "Whom did they meet?"), (Document("d", "Iran Host a visit China."),)
-    )
-    shown = TEMPLATE.render(open_question).text.splitlines()
-    assert shown[1:3] == ["> Whom did they meet?", "= Iran Host a visit China"]
-
-
 def test_what_is_asked_is_data_and_not_cut_out_of_the_question() -> None:
     labelled = Query(
         "q",
@@ -86,13 +78,6 @@ def test_completion_and_parsing_are_inverse(inverse: bool) -> None:
         ("Darlington F.C.", "Make a visit @") if inverse else ("@ Make a visit", "Darlington F.C.")
     )
     assert TEMPLATE.cited(said) == sides
-
-
-def test_broken_completions_are_answers_or_nothing() -> None:
-    assert TEMPLATE.parse(" Iran.") == "Iran"
-    assert TEMPLATE.parse("") == ""
-    assert TEMPLATE.cited(" > @ Make a visit") == ()
-    assert TEMPLATE.completion("Iran") == " Iran"
 
 
 def test_only_whole_words_at_the_ends_are_the_subject() -> None:
