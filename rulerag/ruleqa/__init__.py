@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         known_settings,
         read_settings,
     )
-    from rulerag.ruleqa.updates import DatasetUpdate, update
     from rulerag.ruleqa.validation_split import validation_graph, with_held_out
 else:
     __getattr__ = front_door(__name__)

@@ -44,7 +44,7 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.kg import Phrases
-from rulerag.output_folder import finish_replacing, output_folder
+from rulerag.output_folder import output_folder
 from rulerag.ruleqa.stored import TEST, Qrels, StoredQrels, read_queries, stored_rules
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
@@ -319,7 +319,6 @@ class RuleQADataset:
             OutputError: the folder cannot be written, or another process writes there.
         """
         with output_folder(folder) as target:
-            finish_replacing(target)
             self._save(target, beside or {})
 
     def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
@@ -361,7 +360,6 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        finish_replacing(home)
         manifest = read_manifest(home, verify=verify)
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None
@@ -412,13 +410,13 @@ def _frozen(sets: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
 
 def _are_predictions(queries: Mapping[str, Sequence[Query]]) -> bool:
     """What all queries say that they ask for; no prediction where there is no query."""
-    said = {query.prediction for rows in queries.values() for query in rows}
-    if len(said) > 1:
+    kinds = {query.prediction for rows in queries.values() for query in rows}
+    if len(kinds) > 1:
         raise DataFormatError(
             "some queries are predictions, and some are not",
             hint="prediction=True or prediction=False says it for all",
         )
-    return True in said
+    return True in kinds
 
 
 def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | int]]:
@@ -514,10 +512,10 @@ def _asks_predictions(manifest: Mapping[str, Any]) -> bool:
     Raises:
         DataFormatError: the manifest says neither true nor false.
     """
-    said = manifest.get("prediction") if manifest else False
-    if not isinstance(said, bool):
-        raise DataFormatError(f"expected true or false, found {said!r}", key="prediction")
-    return said
+    prediction = manifest.get("prediction") if manifest else False
+    if not isinstance(prediction, bool):
+        raise DataFormatError(f"expected true or false, found {prediction!r}", key="prediction")
+    return prediction
 
 
 def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> dict[str, str]:

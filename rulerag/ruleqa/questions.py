@@ -133,12 +133,12 @@ class QuestionParser:
                 )
             timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
         rest = _ASK.sub("", rest, count=1).strip()
-        found = _split(rest, *self.names)
-        if found is None:
+        parts = _split(rest, *self.names)
+        if parts is None:
             return None, rest
         if not stated:
             timestamp = self.now
-        (subject, subject_label), (relation, relation_label) = found
+        (subject, subject_label), (relation, relation_label) = parts
         time = calendar.format(timestamp) if calendar and timestamp is not None else ""
         query = Query(
             "question",

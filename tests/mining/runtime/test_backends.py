@@ -9,7 +9,7 @@ import pytest
 from rulerag.kg.graph import FactTable
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.parallel.backends import Backend, backend
+from rulerag.parallel import Backend, backend
 from rulerag.rules import RuleBank
 from rulerag.synthetic.world import World
 
