@@ -109,12 +109,12 @@ COMMANDS: dict[str, Command] = {
         settings="rulerag.evaluation.link_prediction:LinkPredictionSettings",
     ),
     "studio": Command(
-        "rulerag.cli.studio:studio",
+        "rulerag.cli.running:studio",
         "The web app: ask a RAG system, see which sources made it answer so, and break it.",
         "rulerag studio --port 8080 --data studio-data",
     ),
     "redteam": Command(
-        "rulerag.cli.studio:redteam",
+        "rulerag.cli.running:redteam",
         "Attack a system in every source of every question; status 1 where it breaks.",
         "rulerag redteam finance --generator weak-reader --out red-team",
     ),
