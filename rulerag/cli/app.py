@@ -184,10 +184,10 @@ def parse(words: Sequence[str]) -> Callable[[], object]:
     if name not in COMMANDS:
         raise ConfigError(f"there is no command {name!r}", hint=did_you_mean(name, COMMANDS))
     # Imported here: the list of commands is shown at once.
-    from rulerag.cli.arguments import bound
+    from rulerag.cli.arguments import bind_arguments
 
     command = COMMANDS[name]
-    return bound(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
+    return bind_arguments(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
 
 
 def _overview(group: str) -> str:

@@ -69,14 +69,14 @@ def evaluate(
         settings = settings.without("expected")
     with output_folder(out):  # before anything costly is opened
         started = time.perf_counter()
-        opened = open_dataset(settings)
-        queries = choose_queries(opened, settings, limit=limit)
-        opened = over_index(opened, index, settings)
-        pipeline = make_pipeline(settings, opened, Options(index))
+        data = open_dataset(settings)
+        queries = choose_queries(data, settings, limit=limit)
+        data = over_index(data, index, settings)
+        pipeline = make_pipeline(settings, data, Options(index))
         load_seconds = time.perf_counter() - started
         result = run_experiment(
             pipeline,
-            opened,
+            data,
             queries,
             out,
             config=settings,
@@ -88,7 +88,7 @@ def evaluate(
         )
         page = _write_page(out, result)
     _say_metrics(Path(experiment).stem, result)
-    if result["generator"] in FACTS_ALONE and not any(d.facts for d in opened.corpus):
+    if result["generator"] in FACTS_ALONE and not any(d.facts for d in data.corpus):
         say(
             f"no reader: the documents state no facts, which {result['generator']} needs; texts "
             "are read by a language model, generator=smollm2-135m-instruct or another of "
@@ -265,13 +265,13 @@ def redteam(
         if named
         else RedTeamSuite(system=suite)
     )
-    opened = Studio(data)
+    application = Studio(data)
     try:
         if generator:
             wanted = wanted.model_copy(update={"generators": tuple(generator)})
-        report = opened.red_team(wanted, out / "cells.jsonl")
+        report = application.red_team(wanted, out / "cells.jsonl")
     finally:
-        opened.close()
+        application.close()
     for row in report.rows():
         say(_attack_line(row))
     files = report.write(out)
