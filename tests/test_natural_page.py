@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rulerag.synthetic.natural import wordings_of
+from benchmarks.natural.rewriting import wordings_of
 from tests.pages import ROOT
 
 PAGE = ROOT / "docs" / "natural.md"

@@ -49,7 +49,8 @@ def write(size: int, folder: Path) -> Row:
         size: how many paragraphs.
         folder: where ``world/``, ``paragraphs.jsonl`` and ``asked.jsonl`` go.
     """
-    from rulerag.synthetic import World, write_prose
+    from benchmarks.common.prose import write_prose
+    from rulerag.synthetic import World
 
     started = time.perf_counter()
     world = World.generate(int(size * _FACTS_OF_A_PARAGRAPH / 0.9))

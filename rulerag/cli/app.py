@@ -135,11 +135,6 @@ COMMANDS: dict[str, Command] = {
         "Write how each relation is said in words, to be edited.",
         "rulerag ruleqa phrases runs/ruleqa-i",
     ),
-    "ruleqa rewrite": Command(
-        "rulerag.cli.datasets:rewrite",
-        "Write a dataset as people would: questions in other words, documents in prose.",
-        "rulerag ruleqa rewrite runs/ruleqa-i --out runs/ruleqa-i-natural",
-    ),
     "data fetch": Command(
         "rulerag.cli.datasets:fetch",
         "Download one data set, every file checked by its SHA-256.",

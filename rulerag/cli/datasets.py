@@ -179,35 +179,6 @@ def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) ->
     say(f"{len(relations)} relations in {file}; {{x}} is the subject, {{y}} the object")
 
 
-def rewrite(
-    folder: Annotated[Path, typer.Argument(help="a dataset folder whose documents state facts")],
-    *,
-    out: Annotated[Path, typer.Option(help="the dataset folder to write")],
-    facts: Annotated[
-        int, typer.Option(min=1, help="facts of one subject that a document may state")
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="decides every wording")] = 0,
-) -> None:
-    """Write a dataset as people would: questions in other words, documents in prose.
-
-    The documents state their facts in varied sentences and no longer as data: whom and which time
-    they speak of is found in their words.
-    """
-    from rulerag.linking import natural_texts
-    from rulerag.ruleqa import RuleQADataset
-
-    with output_folder(out):  # before anything costly is done
-        dataset = natural_texts(RuleQADataset.load(folder), seed=seed, most_facts=facts)
-        dataset.save(out)
-    dates = sum(document.time is not None for document in dataset.corpus)
-    found = sum(bool(document.entities) for document in dataset.corpus)
-    say(
-        f"{dataset.name}: {len(dataset.corpus):,} texts, {found:,} of which mention somebody known"
-        + (f", {dates:,} a date" if dataset.calendar else "")
-    )
-    say(f"written to {out}, fingerprint {dataset.fingerprint}")
-
-
 def fetch(
     name: Annotated[str | None, typer.Argument(help="the data set; --list shows them")] = None,
     show: Annotated[

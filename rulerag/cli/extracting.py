@@ -26,7 +26,6 @@ from rulerag.extraction import (
 from rulerag.io import check_folder
 from rulerag.kg import KnowledgeGraph
 from rulerag.output_folder import output_folder
-from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8
@@ -45,9 +44,6 @@ class Finding:
     ] = None
     patterns: Annotated[
         Path | None, typer.Option(help="patterns.yaml of an earlier extraction, maybe edited")
-    ] = None
-    encoder: Annotated[
-        str | None, typer.Option(help="compares unknown words with known ones by their meaning")
     ] = None
     generator: Annotated[
         str | None, typer.Option(help="a language model that is asked what patterns leave open")
@@ -74,10 +70,9 @@ def extract(
     started = time.perf_counter()
     graph = None if how.seeds is None else files.load(how.seeds)
     book = None if how.patterns is None else PatternBook.load(how.patterns)
-    encoder = None if how.encoder is None else load_encoder(how.encoder)
     documents = read_documents(corpus, TextOptions())
     if not looks_english(document.text for document in documents):
-        say("the texts do not look English, and only English clauses are read: expect little")
+        say("the texts do not look English, and only English words are understood: expect little")
     with output_folder(out):
         extractor = TripleExtractor(
             [] if graph is None else list(graph.train),
@@ -85,15 +80,14 @@ def extract(
             calendar=None if graph is None else graph.calendar,
             patterns=book,
             labels=None if graph is None else _relation_labels(graph),
-            encoder=encoder,
             settings=settings,
         )
         model = None
         if how.generator is not None:
             model = _model(how.generator, out, extractor.relations)
         found = extractor.extract(documents, model=model)
-        about = {"settings": {**vars(settings), "model": how.generator, "encoder": how.encoder}}
-        report = write_graph(out, found, extractor.calendar, extractor.book, about)
+        about = {"settings": {**vars(settings), "model": how.generator}}
+        report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
     seconds = time.perf_counter() - started
     say(
         f"{report['facts']:,} facts of {len(report['relations'])} relations in "
@@ -105,8 +99,6 @@ def extract(
         say(f"  {count:>6,}  {relation}: {text[slice(*one.sentence)]}")
     for why, count in report["passed_over"].items():
         say(f"  passed over: {count:,} × {why}")
-    for words, meaning in list(report["new_words"]["understood"].items())[:_SHOWN]:
-        say(f"  new words: {words!r}, said {meaning['said']} times, mean {meaning['relation']}")
     doubts = report["may_contradict"]
     if doubts:
         one = doubts[0]

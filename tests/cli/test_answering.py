@@ -434,28 +434,3 @@ def test_an_analogue_is_named_with_what_it_shares(rulerag: Any, tmp_path: Path) 
     place = lines.index("  * [1]  Joan Baez label Vanguard.")
     said = "analogy-2: Joan Baez, like the subject, has genre folk: label Vanguard"
     assert lines[place + 1].strip() == said
-
-
-def test_a_dataset_is_written_as_prose_and_evaluated(
-    dated: Path, rulerag: Any, tmp_path: Path
-) -> None:
-    out = tmp_path / "natural"
-    result = rulerag("ruleqa", "rewrite", dated, "--out", out, "--facts", "3")
-    assert result.code == 0, result.err
-    before, after = RuleQADataset.load(dated), RuleQADataset.load(out)
-    texts = len(after.corpus)
-    assert texts < len(before.corpus)
-    assert f"{texts:,} texts, {texts:,} of which mention somebody known, {texts:,} a date" in (
-        result.out
-    )
-    assert not any(one.facts for one in after.corpus)
-    assert after.fingerprint in result.out
-    stated: dict[str, int | None] = {one.id: one.timestamp for one in before.corpus}
-    assert all((one.time or 0) >= (stated[one.id] or 0) for one in after.corpus)
-    run = tmp_path / "run"
-    result = rulerag("evaluate", "bm25-guided__symbolic", "--dataset", out, "--out", run)
-    assert result.code == 0, result.err
-    assert json.loads((run / "metrics.json").read_text())["metrics"]["answer_recall@10"] > 0
-    again = rulerag("ruleqa", "rewrite", out, "--out", tmp_path / "twice")
-    assert again.code == 2
-    assert "states no fact" in again.err

@@ -42,7 +42,7 @@ CONTRACT = {
     "studio",
 }
 GROUPS = {
-    "ruleqa": {"build", "check", "phrases", "rewrite", "table", "update"},
+    "ruleqa": {"build", "check", "phrases", "table", "update"},
     "data": {"fetch", "sparql"},
     "models": {"list", "fetch", "info", "save", "tune-prompt"},
 }

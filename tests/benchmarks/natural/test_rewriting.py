@@ -7,10 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from benchmarks.natural.rewriting import main, natural_dataset, wordings_of
 from rulerag.errors import ConfigError, DataError
 from rulerag.ruleqa import DatasetInfo, RuleQADataset
-from rulerag.synthetic import natural_dataset
-from rulerag.synthetic.natural import wordings_of
 from rulerag.types import Document, Fact, Query
 
 DAYS = {"unit": "day", "origin": "2020-01-01", "step": 1}
