@@ -236,7 +236,9 @@ class TripleExtractor:
         if best is None and (self.settings.open_relations or not self._labels):
             best = Meaning(words.casefold(), _OPEN, "subject, words, object")
         reason = ""
-        if best is None or pair.first.entity == pair.second.entity:
+        if pair.first.entity == pair.second.entity:
+            reason = "the two names are those of one"
+        elif best is None:
             reason = "the words mean no known relation"
         elif self.dated and pair.time is None:
             reason = "no date is stated"
