@@ -23,6 +23,5 @@ if TYPE_CHECKING:
     from rulerag.linking.mentions import MentionFinder, spellings
     from rulerag.linking.relations import stem
     from rulerag.linking.selector import LinkedSelector
-    from rulerag.linking.thesaurus import Thesaurus
 else:
     __getattr__ = front_door(__name__)
