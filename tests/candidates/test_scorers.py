@@ -46,15 +46,9 @@ def scorers(facts: CorpusFacts) -> list[FactScorer]:
         quality=RuleQuality(confidence=0.5, pca_confidence=0.5),
     )
     bank = RuleBank([] if facts.is_dated else [rule])
-    every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
-    every += [
-        Analogy(facts),
-        Names(facts),
-        Analogy(facts, best=True),
-        Walks(facts),
-        Walks(facts, steps=3),
-    ]
-    return [*every, Rules(facts, bank)]
+    plain = MostRecent, MostFrequent, RelationPrior, Analogy, Names, Walks
+    every = [kind(facts) for kind in plain]
+    return [*every, Analogy(facts, best=True), Walks(facts, steps=3), Rules(facts, bank)]
 
 
 def test_an_analogue_votes_with_its_object_and_says_what_is_shared() -> None:
@@ -170,7 +164,7 @@ def test_a_wrong_setting_or_an_empty_corpus_is_an_error_by_name() -> None:
         Analogy(facts, power=-1)
     with pytest.raises(ConfigError, match="steps"):
         Walks(facts, steps=4)
-    with pytest.raises(ConfigError, match="'learned' does not go with undated facts"):
-        Rules(facts, RuleBank([]), aggregate="learned")
+    with pytest.raises(ConfigError, match="'max' does not go with dated facts"):
+        Rules(facts_of([("a", "r", "x", 1)]), RuleBank([]), aggregate="max")
     with pytest.raises(EmptyDataError, match="no document states a fact"):
         CorpusFacts([Document("d", "words alone")])
