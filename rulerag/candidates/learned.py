@@ -41,8 +41,6 @@ _PENALTY, _OWN_PENALTY = 2.6, 7.8
 _MANY = 300
 # Questions that are scored at once where they are learned from.
 _AT_ONCE = 512
-# What skops does not know by itself of the trees that it keeps.
-_TREE_TYPES = ("sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",)
 # Reasons that are given; further ones cost time for every document of every question.
 _REASONS = 1
 
@@ -99,7 +97,9 @@ class Learned(NamedTuple):
         import skops.io
 
         try:
-            return cls(**skops.io.loads(content, trusted=list(_TREE_TYPES)))
+            unknown = skops.io.get_untrusted_types(data=content)
+            trees = [name for name in unknown if name.startswith("sklearn.ensemble.")]
+            return cls(**skops.io.loads(content, trusted=trees))
         except (AttributeError, KeyError, TypeError, ValueError, BadZipFile):
             return None
 
@@ -179,8 +179,10 @@ class LearnedScorer:
         labels = {kind: dict(named) for kind, named in self.facts.labels.items()}
         words = labels, self.facts.forward is None
         parts.append(fingerprint_object([asked, words]))
+        # Where facts are hidden to learn from, each is hidden alone: "fact".
+        settings = self.questions, self.depth, "fact", self.seed
         chosen = SETTINGS, _PENALTY, _OWN_PENALTY
-        return fingerprint_object(["learned", chosen, *self._settings.values(), *parts])
+        return fingerprint_object(["learned", chosen, *settings, *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""

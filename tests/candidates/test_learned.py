@@ -16,7 +16,6 @@ from rulerag.candidates.base import RememberedScorer
 from rulerag.candidates.counts import MostFrequent, RelationPrior
 from rulerag.candidates.learned import LearnedScorer
 from rulerag.candidates.scored import ScoredReader, ScoredRetriever
-from rulerag.errors import ConfigError
 from rulerag.protocols import ScoredCandidates
 from rulerag.types import Fact
 
@@ -132,8 +131,6 @@ def test_where_nothing_can_be_learned_all_count_alike() -> None:
     asked = Query("q", "?", "c", "r", prediction=True)
     assert learned.score([asked])[0].entities == ["x", "y"]
     assert learned.learned.questions == 0
-    with pytest.raises(ConfigError, match="no scorers to join"):
-        LearnedScorer(tiny, [])
 
 
 def test_of_dated_facts_the_latest_are_asked() -> None:
