@@ -179,10 +179,8 @@ class LearnedScorer:
         labels = {kind: dict(named) for kind, named in self.facts.labels.items()}
         words = labels, self.facts.forward is None
         parts.append(fingerprint_object([asked, words]))
-        # Where facts are hidden to learn from, each is hidden alone: "fact".
-        settings = self.questions, self.depth, "fact", self.seed
         chosen = SETTINGS, _PENALTY, _OWN_PENALTY
-        return fingerprint_object(["learned", chosen, *settings, *parts])
+        return fingerprint_object(["learned", chosen, *self._settings.values(), *parts])
 
     def over(self, facts: CorpusFacts) -> LearnedScorer:
         """The same scorer over other facts."""
