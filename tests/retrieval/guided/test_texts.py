@@ -7,8 +7,6 @@ import logging
 import pytest
 
 from rulerag import entities_of
-from rulerag.candidates import CorpusFacts
-from rulerag.candidates.retrieved import Retrieved
 from rulerag.generation.candidate_reader import CandidateReader
 from rulerag.linking import link_mentions
 from rulerag.retrieval.guided.merging.evidence import EvidenceMerger
@@ -86,13 +84,7 @@ def test_texts_about_the_same_entities_are_one_group() -> None:
 
 def test_what_a_text_mentions_is_a_candidate_where_the_relation_knows_it() -> None:
     documents = link_mentions(plain(), NAMES)
-    known = [Document("k", "", (Fact("Eve", "citizen of", "Orland"),)), *documents]
     reader = CandidateReader(known={"citizen of": {"Orland": 1}})
     request = GenerationRequest(QUERY, tuple(documents))
     assert [one.text for one in reader.generate([request])[0].candidates] == ["Orland"]
     assert CandidateReader(known={}).generate([request])[0].text == ""
-    scorer = Retrieved(CorpusFacts(known), BM25Retriever(documents))
-    (scored,) = scorer.score([Query("q", "lively city Orland", "Ann", "citizen of")])
-    assert scored.entities == ["Orland"]
-    (support,) = scored.support(0)
-    assert (support.facts, support.document_ids) == ((), ("d1",))
