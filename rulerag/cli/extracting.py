@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rulerag.assembly import Options, make_generator, preset
-from rulerag.cli.common import FACTS_ALONE, GraphFiles, Output, say
+from rulerag.cli.common import FACTS_ALONE, GraphOptions, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError
@@ -57,7 +57,7 @@ def extract(
     *,
     out: Output,
     how: ExtractionOptions = ExtractionOptions(),
-    files: GraphFiles = GraphFiles(),
+    files: GraphOptions = GraphOptions(),
     quiet: bool = False,
 ) -> None:
     """Find facts in texts: a graph folder that every other command reads, with its sentences.
