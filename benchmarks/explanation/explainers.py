@@ -1,8 +1,8 @@
 """What an explainer is here, and every one that is compared.
 
-An explainer is a function from :class:`~benchmarks.explanation.cases.ProbeQuestion` to :class:`Ranking`, put
-on the board by ``@explainer(NAME)``. It returns None where it cannot do what is asked: with so few
-calls, or of a model that was not asked to explain itself.
+An explainer is a function from :class:`~benchmarks.explanation.cases.ProbeQuestion` to
+:class:`Ranking`, put on the board by ``@explainer(NAME)``. It returns None where it cannot do what
+is asked: with so few calls, or of a model that was not asked to explain itself.
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), run by its own package.
