@@ -65,13 +65,6 @@ def test_a_dated_fact_is_stated_with_its_date() -> None:
     assert [one.facts for one in stated(texts, facts, days)] == [(facts[0],), (), (), ()]
 
 
-def test_what_is_said_both_ways_is_stated_both_ways() -> None:
-    pairs = list(zip(PEOPLE[::2], PEOPLE[1::2], strict=True))
-    facts = [Fact(*ends) for a, b in pairs for ends in ((a, "meets", b), (b, "meets", a))]
-    for one in stated([f"{a} and {b} met." for a, b in pairs], facts):
-        assert len(one.facts) == 2
-
-
 def test_documents_with_facts_and_texts_about_nobody_are_kept() -> None:
     own = Document("a", "Ann0 left Firm0.", (Fact("Ann0", "leaves", "Firm0"),))
     other = Document("b", "It rained.")

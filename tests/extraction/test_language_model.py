@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rulerag.extraction import ModelExtractor, TripleExtractor
 from rulerag.extraction.language_model import RelationQuestion
 from rulerag.types import Completion, Document, Fact, GenerationRequest
 from tests.endpoints import Server, completion, failure, prompt_of
-from tests.real_server import serving_models
 
 SAID = {
     "enrolled in": "joins",
@@ -179,32 +177,3 @@ def test_a_model_says_what_no_pattern_knows() -> None:
     triples = extractor.extract([Document("d", text)], model=model).triples
     assert [(t.fact.timestamp, t.by) for t in triples][-1] == (2, "model: enrol in")
     assert len(extractor.extract([Document("d", text)]).triples) == 2
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    importlib.util.find_spec("accelerate") is None, reason="needs accelerate (--device)"
-)
-def test_a_real_server_with_smollm2_is_killed_and_asked_again(
-    corpus: Path,
-    pretrained: Callable[[str], Path],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    folder = pretrained("smollm2-135m-instruct")
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    with serving_models(corpus / "serve.log") as server:
-        model = model_file(corpus, server.url, model=str(folder), concurrency=1, timeout=240)
-        server.kill()
-        assert extract(corpus, model) == 2
-        assert "cannot be reached" in capsys.readouterr().err
-        server.start()
-        assert extract(corpus, model) == 0, capsys.readouterr().err
-        server.kill()
-        assert extract(corpus, model) == 0  # every answer is kept
-    kept = (corpus / "graph" / "answers.jsonl").read_text().splitlines()
-    replies = [json.loads(line)["reply"] for line in kept if line]
-    assert len(replies) == len(SAID)
-    # This server does not know the schema: what a small model writes is read, or counted and named.
-    report = json.loads((corpus / "graph" / "extraction.json").read_text())
-    assert len(report["faults"]) == sum("fault" in one for one in replies)

@@ -67,21 +67,6 @@ def test_what_was_kept_is_what_is_read(world: World, tmp_path: Path, folder: Pat
         assert not any(b"went on to" in arrays[name].tobytes() for name in arrays.files)
 
 
-def test_what_was_kept_is_used(world: World, tmp_path: Path, folder: Path) -> None:
-    dataset, documents = dataset_of(world), prose(world)
-    over_texts(dataset, stored(tmp_path / "texts.jsonl", documents))
-    (kept,) = folder.iterdir()
-    with np.load(kept) as archive:
-        arrays = dict(archive)
-    np.savez(kept, **(arrays | {"facts": arrays["facts"][:, [2, 1, 0, 3]]}))
-    turned = over_texts(dataset, stored(tmp_path / "texts.jsonl", documents))
-    for one, other in zip(over_texts(dataset, documents).corpus, turned.corpus, strict=True):
-        if one.id != "own":
-            assert {(f.object, f.subject) for f in one.facts} == {
-                (f.subject, f.object) for f in other.facts
-            }
-
-
 @pytest.mark.parametrize("damage", ["cut", "text", "other", "names", "starts", "rows"])
 def test_what_is_damaged_or_foreign_is_read_anew(
     world: World, damage: str, tmp_path: Path, folder: Path

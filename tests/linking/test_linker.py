@@ -9,9 +9,7 @@ import numpy as np
 import pytest
 
 from rulerag.errors import DataFormatError, UnknownNameError
-from rulerag.kg import Calendar
 from rulerag.linking import INVERSE, QuestionLinker
-from rulerag.linking.dates import asked_times
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, parse_question
 from rulerag.types import Document, Fact
 
@@ -110,16 +108,6 @@ def test_a_name_does_not_look_ahead() -> None:
         ["Who does Will Next work for?", "Who will Will Next work for?"]
     )
     assert [one.ahead for one in found] == [False, True]
-
-
-def test_the_exact_form_and_days_in_calendars_of_years(people: RuleQADataset) -> None:
-    (exact,) = QuestionLinker(people).link(["what does Anna Meyer works for ?"])
-    assert exact.asked() == exact.query() and exact.asked().prediction
-    years = Calendar("year", "1900")
-    (time,) = asked_times("on 4 January 2020", years)
-    assert (time.first, time.last) == (120, 120)
-    assert [t.last for t in asked_times("before March 2020", years)] == [119]
-    assert asked_times("in March 2020", Calendar()) == []
 
 
 def test_an_ambiguous_name_gives_choices(linker: QuestionLinker) -> None:

@@ -52,14 +52,6 @@ def test_names_of_a_world_stay_apart_from_each_other_and_from_relations(kind: st
     assert not words & {normalize_answer(name) for name in graph.entities.names}
 
 
-def test_names_read_like_names() -> None:
-    maker = NameMaker(0)
-    person, city, work = (maker.names(kind, [3])[0] for kind in ("person", "city", "work"))
-    assert len(person.split()) == 2 and person.istitle()
-    assert city.isalpha() and city.istitle()
-    assert work.startswith("The ") and len(work.split()) == 3
-
-
 def test_an_unknown_kind_of_name_is_refused() -> None:
     with pytest.raises(ConfigError, match="did you mean 'person'"):
         NameMaker().names("persons", [0])
