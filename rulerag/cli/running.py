@@ -30,9 +30,8 @@ from rulerag.output_folder import output_folder
 
 def evaluate(
     experiment: str,
-    overrides: list[str] | None = None,
     /,
-    *,
+    *overrides: str,
     out: Output,
     dataset: Path | None = None,
     overwrite: bool = False,
@@ -62,9 +61,9 @@ def evaluate(
             path=experiment,
             hint="name a method, such as bm25-guided__symbolic, and the folder with --dataset",
         )
-    settings = load_experiment(experiment, overrides or (), dataset=dataset)
+    settings = load_experiment(experiment, overrides, dataset=dataset)
     # What a file expects holds for the experiment that it states, wherever the dataset stands.
-    changed = [o for o in overrides or () if not o.startswith(("dataset.path=", "path="))]
+    changed = [o for o in overrides if not o.startswith(("dataset.path=", "path="))]
     if changed or limit is not None:
         settings = settings.without("expected")
     with output_folder(out):  # before anything costly is opened
@@ -149,9 +148,8 @@ def demo(
 
 def link_prediction(
     kg: Path,
-    changes: list[str] | None = None,
     /,
-    *,
+    *changes: str,
     miner: str | None = None,
     rules: Path | None = None,
     limit: int | None = None,
@@ -173,7 +171,7 @@ def link_prediction(
     from rulerag.io import write_json
 
     values: dict[str, Any] = {}
-    for change in changes or ():
+    for change in changes:
         key, value = parse_override(change)
         if key in values:
             raise ConfigError("is given twice", key=key)
