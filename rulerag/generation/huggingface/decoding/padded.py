@@ -1,4 +1,4 @@
-"""Decoding and scoring of batches that share beginnings, on any device and architecture."""
+"""Decoding of padded batches behind a shared beginning, on any device and architecture."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ Choose = Callable[[Any, Sequence[int]], tuple[Any, Any]]
 class Decoder:
     """Continues and scores prompts by a causal language model, many rows at a time.
 
-    Beginnings that prompts share are computed once (see :func:`plan_batches`): rows are read one
-    after another, each from where it leaves the one before, or together behind what all of them
-    share, padded on the left between that and their own part. What is written behind them is always
-    computed for all rows of a batch.
+    Rows are padded on the left, between the shared beginning and their own part. Keys and values
+    of the last shared beginning are kept until the call ends, and what the next beginning has in
+    common with it is not computed again.
 
     Args:
         model: a causal language model of transformers, in evaluation mode.
@@ -76,16 +75,13 @@ class Decoder:
         try:
             for batch in batches:
                 chosen = [prompts[row] for row in batch.rows]
-                if batch.apart:
-                    past = beginnings.of_each([tokens[:-1] for tokens in chosen])
-                else:
-                    past = beginnings.repeated(chosen[0][: batch.shared], len(chosen))
+                shared = beginnings.repeated(chosen[0][: batch.shared], len(chosen))
                 ids, mask = self._padded(chosen, batch.shared)
                 step = _Step([results[row] for row in batch.rows], batch.rows, self.ending, choose)
                 self.model.generate(
                     ids,
                     attention_mask=mask,
-                    past_key_values=past,
+                    past_key_values=shared,
                     generation_config=blank(
                         max_new_tokens=limits.new_tokens, pad_token_id=self.pad
                     ),
@@ -107,43 +103,35 @@ class Decoder:
             starts: where the part begins that is scored; at least 1.
             limits: how much is computed at once.
         """
-        scores = [0.0] * len(sequences)
+        import torch
+
+        found = [0.0] * len(sequences)
         longest = max(map(len, sequences), default=0)
         batches, beginnings = self._batches(sequences, longest, replace(limits, new_tokens=0))
         for batch in batches:
-            if batch.apart:
-                for i in batch.rows:
-                    logits = beginnings.continued(sequences[i][:-1], starts[i] - 1)
-                    scores[i] = _summed(logits, sequences[i][starts[i] :])
-                continue
             chosen = [sequences[i] for i in batch.rows]
-            lengths = [len(sequences[i]) - starts[i] for i in batch.rows]
             # The token before the first that is scored is each row's own: it gives its score.
             common = min(batch.shared, *(starts[i] - 1 for i in batch.rows))
-            rows = self._logits(chosen, common, max(lengths), beginnings)
-            for i, logits, length in zip(batch.rows, rows, lengths, strict=True):
-                scores[i] = _summed(logits[-length:], sequences[i][starts[i] :])
-        return scores
-
-    def _logits(
-        self, chosen: Sequence[Tokens], common: int, most: int, beginnings: _Beginnings
-    ) -> Any:
-        """Of the last tokens of each row, shape (rows, most, vocabulary), by what precedes each."""
-        import torch
-
-        ids, mask = self._padded(chosen, common)
-        arguments: dict[str, Any] = {"input_ids": ids[:, common:], "attention_mask": mask}
-        past = beginnings.repeated(chosen[0][:common], len(chosen))
-        if past is None:
-            arguments["use_cache"] = False
-        else:
-            arguments["past_key_values"] = past
-        if "position_ids" in self._parameters:
-            arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, common:]
-        if "logits_to_keep" in self._parameters:
-            arguments["logits_to_keep"] = most + 1
-        with torch.inference_mode():
-            return self.model(**arguments).logits[:, -most - 1 : -1]
+            ids, mask = self._padded(chosen, common)
+            kept = max(len(sequences[i]) - starts[i] for i in batch.rows)
+            arguments: dict[str, Any] = {"input_ids": ids[:, common:], "attention_mask": mask}
+            shared = beginnings.repeated(chosen[0][:common], len(chosen))
+            if shared is None:
+                arguments["use_cache"] = False
+            else:
+                arguments["past_key_values"] = shared
+            if "position_ids" in self._parameters:
+                arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, common:]
+            if "logits_to_keep" in self._parameters:
+                arguments["logits_to_keep"] = kept + 1
+            with torch.inference_mode():
+                logits = self.model(**arguments).logits.float()
+            logits = logits[:, -kept - 1 : -1]
+            targets = ids[:, -kept:]
+            each = logits.gather(2, targets[..., None])[..., 0] - torch.logsumexp(logits, dim=-1)
+            for row, i in enumerate(batch.rows):
+                found[i] = float(each[row, -(len(sequences[i]) - starts[i]) :].double().sum())
+        return found
 
     def _batches(
         self, sequences: Sequence[Tokens], longest: int, limits: Limits
@@ -152,8 +140,7 @@ class Decoder:
         # Padding in the middle would move tokens out of a sliding window too early.
         fits = self.shareable and (self._window is None or longest <= self._window)
         rows = limits.rows if self.shareable else 1  # a state would run over the padding
-        limits = replace(limits, rows=rows)
-        batches = plan_batches(sequences, limits, share=fits, each_pass=_pass_cost(self.model))
+        batches = plan_batches(sequences, replace(limits, rows=rows), share=fits)
         return batches, _Beginnings(self.model)
 
     def _padded(self, prompts: Sequence[Tokens], shared: int) -> tuple[Any, Any]:
@@ -173,83 +160,31 @@ class Decoder:
 
 
 class _Beginnings:
-    """Keys and values of the last beginning, of which the next one keeps what it can."""
+    """Keys and values of the last shared beginning, of which the next one keeps what it can."""
 
     def __init__(self, model: Any) -> None:
         from transformers import DynamicCache
 
-        self._model, self._new_cache = model, DynamicCache
-        self._parameters = inspect.signature(model.forward).parameters
+        self._model = model
         self._cache: Any = DynamicCache()
         self._tokens: Tokens = np.zeros(0, dtype=np.int64)
 
-    def continued(self, tokens: Tokens, most_known: int) -> Any:
-        """Read a beginning, behind what it has in common with the last one.
-
-        Args:
-            tokens: the beginning.
-            most_known: how many of its tokens need not be computed again.
-
-        Returns:
-            The logits behind each token from ``most_known`` on, shape (tokens, vocabulary); None
-            where there is nothing to compute.
-        """
-        import torch
-
-        known = min(shared_length(self._tokens, tokens), most_known)
-        if known < len(self._tokens):
-            self._cache.crop(known - len(self._tokens))
-        self._tokens = tokens
-        if known == len(tokens):
-            return None
-        arguments: dict[str, Any] = {"past_key_values": self._cache}
-        wanted = len(tokens) - most_known
-        if "logits_to_keep" in self._parameters:
-            arguments["logits_to_keep"] = max(1, wanted)
-        ids = torch.from_numpy(tokens[known:])[None].to(self._model.device)
-        with torch.inference_mode():
-            return self._model(input_ids=ids, **arguments).logits[0, -wanted:]
-
     def repeated(self, prefix: Tokens, rows: int) -> Any:
         """Keys and values of a beginning, for each of some rows; None where it is empty."""
+        import torch
+
         if not len(prefix):
             return None
-        self.continued(prefix, len(prefix))
-        shared = copy.deepcopy(self._cache)
+        known = shared_length(self._tokens, prefix)
+        if known < len(self._tokens):
+            self._cache.crop(known - len(self._tokens))
+        if known < len(prefix):
+            ids = torch.from_numpy(prefix[known:])[None].to(self._model.device)
+            with torch.inference_mode():
+                self._model(input_ids=ids, past_key_values=self._cache)
+        self._tokens, shared = prefix, copy.deepcopy(self._cache)
         shared.batch_repeat_interleave(rows)
         return shared
-
-    def of_each(self, prefixes: Sequence[Tokens]) -> Any:
-        """Keys and values of some beginnings, one row each, padded on the left."""
-        import torch
-        from torch.nn.functional import pad
-
-        rows = []
-        for prefix in prefixes:
-            self.continued(prefix, len(prefix))
-            rows.append([(layer.keys, layer.values) for layer in self._cache.layers])
-        longest, joined = max(map(len, prefixes)), self._new_cache()
-        for number, states in enumerate(zip(*rows, strict=True)):
-            keys, values = (
-                torch.cat([pad(part, (0, 0, longest - part.shape[2], 0)) for part in parts])
-                for parts in zip(*states, strict=True)
-            )
-            joined.update(keys, values, number)
-        return joined
-
-
-def _summed(logits: Any, targets: Tokens) -> float:
-    """The log-probability of some tokens.
-
-    Args:
-        logits: by what precedes each, of shape (tokens, vocabulary).
-        targets: of shape (tokens,).
-    """
-    import torch
-
-    logits = logits.float()
-    own = logits.gather(1, torch.from_numpy(targets)[:, None].to(logits.device))[:, 0]
-    return float((own - torch.logsumexp(logits, dim=-1)).double().sum())
 
 
 class _Step:
@@ -314,16 +249,6 @@ def sampled_tokens(seeds: Sequence[int], temperature: float) -> Choose:
         return chosen, scores.gather(1, chosen[:, None])[:, 0]
 
     return choose
-
-
-def _pass_cost(model: Any) -> int:
-    """What one forward pass costs beyond its tokens, in tokens.
-
-    The calls of its layers take some milliseconds whatever its size; a GPU is idle meanwhile.
-    """
-    if model.device.type != "cpu":
-        return 2048
-    return 32 + 200_000_000 // int(model.num_parameters())
 
 
 def _plain_cache(config: Any) -> bool:
