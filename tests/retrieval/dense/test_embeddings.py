@@ -58,7 +58,7 @@ def test_vectors_are_kept_for_the_same_corpus_and_encoder(tmp_path: Path) -> Non
     embed_corpus(NUMBERS[1:], second, cache_dir=tmp_path)
     assert len(second.asked) == 99
     files = sorted(path.name for path in next(tmp_path.iterdir()).iterdir())
-    assert files == ["summary.json", "vectors.npy"]
+    assert files == ["progress.json", "vectors.npy"]
 
 
 def test_the_cache_stands_where_the_environment_says(

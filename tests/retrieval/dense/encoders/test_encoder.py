@@ -16,7 +16,7 @@ from transformers import RobertaModel as Roberta
 
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.protocols import Encoder
-from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder, padded, tokenize
+from rulerag.retrieval.dense.encoders.encoder import SentenceEncoder
 from rulerag.retrieval.dense.encoders.load import known_recipe, load_encoder
 from tests.retrieval.encoder_checkpoints import (
     SHAPE,
@@ -227,21 +227,6 @@ def test_texts_beyond_the_window_are_counted_and_told(
     assert (short.window, short.truncated) == (4, 3)
     with pytest.raises(ConfigError, match="max_length"):
         load_encoder(contriever, max_length=2)
-
-
-def test_tokens_are_packed_and_padded_on_either_side(contriever: Path) -> None:
-    tokenizer = AutoTokenizer.from_pretrained(contriever)
-    tokenizer(["a"], padding="max_length", truncation=True, max_length=9)
-    before = tokenizer.backend_tokenizer.truncation, tokenizer.backend_tokenizer.padding
-    tokens = tokenize(tokenizer, TEXTS, WINDOW)
-    assert (tokenizer.backend_tokenizer.truncation, tokenizer.backend_tokenizer.padding) == before
-    for side in ("left", "right"):
-        tokenizer.padding_side = side
-        expected = tokenizer(TEXTS, padding=True, truncation=True, max_length=WINDOW)
-        ids, mask = padded(tokens, np.arange(4), tokenizer.pad_token_id, left=side == "left")
-        assert ids.tolist() == expected["input_ids"]
-        assert mask.tolist() == expected["attention_mask"]
-    assert tokenize(tokenizer, TEXTS, None).lengths.max() > WINDOW
 
 
 def test_half_precision_comes_close_and_is_another_encoder(contriever: Path) -> None:
