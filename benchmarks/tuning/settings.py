@@ -57,8 +57,6 @@ _GUIDED: list[Settings] = [
     {"selector.max_rules": 3},
     {"selector.max_rules": 5},
     {"selector.max_rules": 12},
-    {"time_aware.order": "decay", "time_aware.decay": 0.002},
-    {"time_aware.order": "decay", "time_aware.decay": 0.01},
     {"retriever.dates": "split"},
     {"time_aware.distinct_facts": False},
 ]
@@ -76,10 +74,14 @@ _CHANGES: dict[tuple[str, str], list[Settings]] = {
         {"retriever.k1": 0.9, "retriever.b": 0.4},
         {"retriever.dates": "token"},
         {"retriever.dates": "drop"},
-        {"time_aware.order": "recent"},
-        {"time_aware.order": "recent", "time_aware.distinct_facts": True},
-        {"time_aware.order": "recent", "pooled.pool": 200},
-        {"retriever.dates": "token", "time_aware.order": "recent", "pooled.pool": 200},
+        {"time_aware.distinct_facts": False},
+        {"time_aware.distinct_facts": True},
+        {"time_aware.distinct_facts": False, "pooled.pool": 200},
+        {
+            "retriever.dates": "token",
+            "time_aware.distinct_facts": False,
+            "pooled.pool": 200,
+        },
     ],
     ("bm25", "guided"): _GUIDED + _READING,
     ("symbolic", "guided"): _READING,
@@ -125,8 +127,7 @@ _SYMBOLIC: Settings = {"type": "symbolic"}
 
 
 def _latest(retriever: Settings) -> Settings:
-    recent = {"order": "recent", "distinct_facts": True}
-    return {"type": "time_aware", **recent, "retriever": retriever}
+    return {"type": "time_aware", "distinct_facts": True, "retriever": retriever}
 
 
 def _by_evidence(retriever: Settings, compose: str, power: float = 16.0) -> Settings:

@@ -82,7 +82,6 @@ def test_wrappers_nest_as_they_are_written(dataset: RuleQADataset) -> None:
     assert isinstance(outer, RuleGuidedRetriever)
     assert isinstance(outer.retriever, TimeAwareRetriever)
     assert isinstance(outer.retriever.retriever, BM25Retriever)
-    assert outer.retriever.time_unit == 1
     assert outer.selector is pipeline.selector
     timed = {"type": "time_aware", "retriever": {"type": "guided", "retriever": {"type": "bm25"}}}
     inside_out: Any = build(dataset, BM25, {"selector": {}, "retriever": timed}).retriever
@@ -109,10 +108,6 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
         rules=dataset.rules,
         info=DatasetInfo(calendar={"unit": "hour", "origin": "2014-01-01", "step": 24}),
     )
-    timed = {"type": "time_aware", "retriever": {"type": "bm25"}}
-    wrapped = build(hours, BM25, {"retriever": timed}).retriever
-    assert isinstance(wrapped, TimeAwareRetriever)
-    assert wrapped.time_unit == 24
     reader: Any = build(hours, SYMBOLIC).generator
     assert reader.evidence.time_step == 24
 
@@ -137,7 +132,7 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
         ([BM25, {"retriever": {"type": "fused", "retrievers": ["a"]}}], "retrievers.0': expected"),
         ([BM25, {"selector": {"type": "tail"}}], "no selector is called 'tail'"),
         ([BM25, {"selector": {"bank": "x"}}], "key 'selector.bank': unknown key"),
-        ([BM25, guided({"type": "bm25", "time_unit": 3})], "'retriever.retriever.time_unit': unk"),
+        ([BM25, guided({"type": "bm25", "time_step": 3})], "'retriever.retriever.time_step': unk"),
         ([BM25, {"top_k": "ten"}], "e.yaml, key 'top_k': expected a whole number"),
         ([SYMBOLIC, {"selector": None}], "key 'selector': the symbolic retriever needs"),
         ([SYMBOLIC, {"generator": {"type": "gpt"}}], "no generator is called 'gpt'"),
@@ -168,7 +163,7 @@ PLACES: dict[str, tuple[str, ...]] = {
         "threads",
     ),
     "selector": ("max_rules", "rank_by", "min_confidence", "min_support"),
-    "retriever.retriever": ("order", "decay", "strict", "pool", "max_pool", "distinct_facts"),
+    "retriever.retriever": ("strict", "pool", "max_pool", "distinct_facts"),
     "retriever": ("compose", "merge", "include_plain", "plain_weight", "pool", "power"),
     "generator.evidence": ("prior", "exponent", "decay"),
     "generator": ("rank_discount", "max_candidates"),

@@ -54,7 +54,7 @@ def test_a_saved_index_gives_what_an_index_in_memory_gives(
     config = tmp_path / "same.yaml"
     section = "{type: bm25, dates: token}"
     if options:
-        timed = f"{{type: time_aware, order: recent, retriever: {section}}}"
+        timed = f"{{type: time_aware, retriever: {section}}}"
         section = f"{{type: guided, retriever: {timed}}}\nselector: {{type: head}}"
     config.write_text(
         f"dataset: {{path: {dated}}}\nretriever: {section}\ngenerator: {{type: symbolic}}\n"

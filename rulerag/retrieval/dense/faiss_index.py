@@ -200,16 +200,14 @@ class VectorIndex:
         settings: Mapping[str, Any],
         size: int,
         *,
-        mmap: bool = True,
         threads: int | None = None,
     ) -> VectorIndex:
-        """Read what :meth:`save` wrote.
+        """Open what :meth:`save` wrote; vectors stay on disk, where a search reads them.
 
         Args:
             folder: the folder.
             settings: what :meth:`save` gave.
             size: how many vectors it holds.
-            mmap: leave the vectors on disk and let the system read what a search touches.
             threads: threads of a search.
 
         Raises:
@@ -221,7 +219,7 @@ class VectorIndex:
         factory, search_parameters = str(settings["index"]), str(settings["search_parameters"])
         shape = size, int(settings["dimension"])
         path = Path(folder) / _FILE
-        read = _read(path, int(settings["bytes"]), mmap)
+        read = _read(path, int(settings["bytes"]))
         kind = type(empty_index(factory, shape[1], search_parameters))
         if not isinstance(read, kind) or (read.ntotal, read.d) != shape:
             found = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
@@ -297,7 +295,7 @@ def _train(made: Any, factory: str, vectors: Floats, normalize: bool) -> None:
         ) from error
 
 
-def _read(path: Path, size: int, mmap: bool) -> Any:
+def _read(path: Path, size: int) -> Any:
     """A FAISS index, mapped where it is as long as it was written: FAISS would read beyond."""
     faiss = import_faiss()
     if not path.is_file():
@@ -307,7 +305,7 @@ def _read(path: Path, size: int, mmap: bool) -> Any:
         reason = f"{found:,} bytes, its manifest says {size:,}"
         raise broken_index("dense", path, f"the index is damaged ({reason})")
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap else 0)
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
         reason = str(error).rpartition(": ")[2]
         raise broken_index("dense", path, f"the index is damaged ({reason})") from error

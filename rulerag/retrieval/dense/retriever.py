@@ -48,14 +48,7 @@ _KIND = "dense"
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
-_OF_THE_INDEX = {
-    "similarity",
-    "index",
-    "search_parameters",
-    "cache",
-    "cache_dir",
-    "chunk_size",
-}
+_OF_THE_INDEX = {"similarity", "index", "search_parameters", "cache", "cache_dir", "chunk_size"}
 
 
 class DenseRetriever(CorpusIndex):
@@ -253,11 +246,13 @@ class DenseRetriever(CorpusIndex):
         *,
         query_encoder: Encoder | None = None,
         search_parameters: str | None = None,
-        mmap: bool = True,
         threads: int | None = None,
         progress: bool = False,
     ) -> DenseRetriever:
-        """Read an index that :meth:`save` wrote.
+        """Open an index that :meth:`save` wrote.
+
+        Its vectors stay on disk, where a search reads them: opening costs nothing, and many
+        processes share one copy in memory.
 
         Args:
             folder: the index folder.
@@ -266,8 +261,6 @@ class DenseRetriever(CorpusIndex):
                 out where there is a query encoder.
             query_encoder: encodes queries; ``encoder`` when None.
             search_parameters: as in the constructor, instead of what it was saved with.
-            mmap: leave the vectors on disk, where a search reads them: opening costs nothing, and
-                many processes share one copy in memory. Else they are read whole.
             threads: threads of FAISS.
             progress: show progress bars.
 
@@ -294,7 +287,7 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             size = len(self.documents)
-            index = VectorIndex.load(folder, settings, size, mmap=mmap, threads=threads)
+            index = VectorIndex.load(folder, settings, size, threads=threads)
             truncated = int(settings["truncated_documents"])
             about = _About(settings["similarity"], built_by, truncated)
             self._set(queries, index, about, progress)
@@ -329,7 +322,6 @@ class DenseSettings(EncoderSettings):
         cache: keep the vectors of the corpus on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes to the cache.
-        mmap: leave the vectors of a saved index on disk, where a search reads them.
         latest: index one document of each fact, the latest; for queries that come after the whole
             corpus (:func:`~rulerag.retrieval.base.latest_statements`).
     """
@@ -341,7 +333,6 @@ class DenseSettings(EncoderSettings):
     cache: bool = True
     cache_dir: str | Path | None = None
     chunk_size: int = Field(default=8192, ge=1)
-    mmap: bool = True
     latest: bool = False
 
 
@@ -382,7 +373,7 @@ def open_dense(
     common: dict[str, Any] = {"query_encoder": queries, "threads": threads, "progress": progress}
     if folder is not None:
         checked = None if partner else load_encoder(encoder, settings=loading)
-        common |= {"search_parameters": chosen.search_parameters, "mmap": chosen.mmap}
+        common["search_parameters"] = chosen.search_parameters
         opened = DenseRetriever.load(folder, corpus, checked, **common)
         stated = settings.model_fields_set if settings is not None else set()
         for key, built in opened.built_with.items():

@@ -230,7 +230,6 @@ def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
             "merge": "evidence",
             "retriever": {
                 "type": "time_aware",
-                "order": "recent",
                 "distinct_facts": True,
                 "retriever": {"type": "bm25", "dates": "token"},
             },
