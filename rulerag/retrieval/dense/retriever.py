@@ -350,9 +350,9 @@ def open_dense(
 
     Args:
         documents: the corpus.
-        folder: of a saved index, which is opened instead of making one. ``similarity`` and
-            ``index`` are then the index's own, and any other that is stated is an error; where
-            queries have an encoder of their own, only that one is opened.
+        folder: of a saved index, which is opened instead of making one; ``similarity`` and
+            ``index`` are then the index's own. Where queries have an encoder of their own, only
+            that one is opened.
         threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
         progress: see there.
         settings: all settings together.
@@ -363,7 +363,7 @@ def open_dense(
         RetrievalError: a checkpoint cannot be opened, or the two do not fit, or the folder holds
             no dense index.
         FingerprintError: the index was built from other documents or by another encoder.
-        ConfigError: an option is unknown or out of range, or the index was built with another.
+        ConfigError: an option is unknown or out of range.
     """
     chosen = DenseSettings.joined(settings, changes)
     loading = chosen if folder is None else chosen.model_copy(update={"similarity": None})
@@ -374,17 +374,7 @@ def open_dense(
     if folder is not None:
         checked = None if partner else load_encoder(encoder, settings=loading)
         common["search_parameters"] = chosen.search_parameters
-        opened = DenseRetriever.load(folder, corpus, checked, **common)
-        stated = settings.model_fields_set if settings is not None else set()
-        for key, built in opened.built_with.items():
-            value = getattr(chosen, key)
-            if key in stated | changes.keys() and value not in (None, built):
-                raise ConfigError(
-                    f"is {value!r} here, and the index {folder} was built with {built!r}",
-                    key=key,
-                    hint="name an index that fits, or leave it out",
-                )
-        return opened
+        return DenseRetriever.load(folder, corpus, checked, **common)
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
     return DenseRetriever(corpus, side, **chosen.model_dump(include=_OF_THE_INDEX), **common)
 
