@@ -25,12 +25,9 @@ from rulerag.errors import (
     RetrievalError,
 )
 from rulerag.protocols import Retriever
-from rulerag.retrieval.base import RowSearcher, TimeAwareRetriever
+from rulerag.retrieval.base import RowSearcher
 from rulerag.retrieval.dense import DenseRetriever
-from rulerag.retrieval.guided import HeadRelationSelector, RuleGuidedRetriever
-from rulerag.retrieval.guided.merging import DiversifiedRetriever
-from rulerag.rules import RuleBank
-from rulerag.types import Document, Fact, Query, RuleHit
+from rulerag.types import Document, Query, RuleHit
 from tests.retrieval.conftest import ids
 from tests.retrieval.dense.checkpoints import (
     SQUARE,
@@ -39,7 +36,6 @@ from tests.retrieval.dense.checkpoints import (
     corpus_of,
     dense,
     queries_of,
-    text_of,
 )
 
 
@@ -115,21 +111,6 @@ def test_equal_queries_and_equal_documents_are_encoded_once() -> None:
     assert queries.batches == [["0.0 1.0", "1.0 0.0"]]
     assert found[0] == found[2]
     assert ids(found[1]) == ["d1", "d4", "d3", "d0", "d2"]
-
-
-def test_wrappers_take_it() -> None:
-    facts = [Fact("ann", "met", f"p{i}", i) for i in range(6)]
-    documents = [
-        Document(f"d{i}", text_of(vector), (fact,))
-        for i, (vector, fact) in enumerate(zip(cloud(6, 4), facts, strict=True))
-    ]
-    query = Query("q", documents[0].text, "ann", "met", timestamp=3, prediction=True)
-    aware = TimeAwareRetriever(dense(documents))
-    [found] = aware.retrieve([query], 5)
-    assert sorted(ids(found)) == ["d0", "d1", "d2"]
-    selector = HeadRelationSelector(RuleBank([]))
-    for wrapper in (DiversifiedRetriever(aware), RuleGuidedRetriever(aware, selector)):
-        assert set(ids(wrapper.retrieve([query], 5)[0])) <= set(ids(found))
 
 
 # --- the kinds of index ------------------------------------------------------------------------

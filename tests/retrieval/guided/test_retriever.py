@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from rulerag.composition import names, register, registry
-from rulerag.errors import ConfigError, RetrievalError
+from rulerag.errors import RetrievalError
 from rulerag.generation.symbolic_reader import SymbolicReader
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.retrieval.base import TimeAwareRetriever
 from rulerag.retrieval.guided import GuidedSettings, HeadRelationSelector, RuleGuidedRetriever
-from rulerag.retrieval.guided.merging import Merger, RuleSearch, union_of
 from rulerag.retrieval.lexical import BM25Retriever
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
@@ -143,25 +140,6 @@ def test_time_is_kept_and_queries_of_one_text_are_not_mixed_up(
     assert first == [["d0"], ["d5" if merge == "rank" else "d0"], []]
 
 
-def test_evidence_gives_each_pair_of_entities_one_place_first(bm25: BM25Retriever) -> None:
-    retriever = guided(bm25, compose="substitute", merge="evidence", power=2.0)
-    [found] = retriever.retrieve(QUERIES[:1], 3)
-    pairs = [{f.subject, f.object} for s in found for f in s.document.facts]
-    assert pairs[0] == {"france", "italy"}  # told twice
-    assert all(a != b for i, a in enumerate(pairs) for b in pairs[:i])
-    assert found[0].rule_ids == (CALL.id,)
-
-
-def test_the_fall_back_is_told_once(bm25: BM25Retriever, caplog: pytest.LogCaptureFixture) -> None:
-    retriever = guided(bm25)
-    with caplog.at_level(logging.INFO, logger="rulerag.retrieval.guided.retriever"):
-        for _ in range(3):
-            retriever.retrieve(QUERIES, 2)
-    assert [record.getMessage() for record in caplog.records] == [
-        "1 of 3 queries have no guiding rule and are searched as they are"
-    ]
-
-
 def test_a_composition_may_pass_over_a_rule_and_labels_are_those_of_the_text(
     bm25: BM25Retriever,
 ) -> None:
@@ -223,35 +201,3 @@ def test_settings_come_together_or_one_by_one(bm25: BM25Retriever) -> None:
     assert one_by_one.settings == together
     assert guided(bm25, settings=together).fingerprint == one_by_one.fingerprint
     assert guided(bm25, settings=together, pool=7).settings.pool == 7
-
-
-@pytest.fixture
-def backwards() -> Iterator[str]:
-    """A way to merge of one's own: the union, last first."""
-
-    class Backwards(Merger):
-        deep = False
-
-        def __init__(self, documents: Sequence[Document], *, power: float = 1.0) -> None:
-            super().__init__(documents)
-            self.power = power
-
-        def merge(
-            self, query: Query, searches: Sequence[RuleSearch], top_k: int
-        ) -> list[ScoredDocument]:
-            found = reversed(union_of(self.documents, searches))
-            return [replace(one, rank=n, score=self.power) for n, one in enumerate(found, 1)]
-
-    register("merge", "backwards")(Backwards)
-    yield "backwards"
-    del registry._REGISTERED["merge", "backwards"]
-
-
-def test_a_way_to_merge_of_ones_own_is_found_by_name(bm25: BM25Retriever, backwards: str) -> None:
-    plain, other = guided(bm25), guided(bm25, merge=backwards, power=3.0)
-    [union], [found] = plain.retrieve(QUERIES[:1], 9), other.retrieve(QUERIES[:1], 9)
-    assert ids(found) == ids(union)[::-1]
-    assert {one.score for one in found} == {3.0}  # it takes the settings that it names
-    assert backwards in names("merge")
-    with pytest.raises(ConfigError, match="no merge is called 'backward' — did you mean 'backwa"):
-        guided(bm25, merge="backward")

