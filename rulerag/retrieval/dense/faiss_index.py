@@ -87,16 +87,16 @@ class VectorIndex:
             ConfigError: FAISS cannot build the index, with more cells than vectors for example.
             MissingDependencyError: faiss is not installed.
         """
-        largest = 0.0
+        largest = 1.0 if normalize else 0.0
         with _threads(threads):
             made = empty_index(factory, vectors.shape[1], search_parameters)
             if not made.is_trained:
                 _train(made, factory, vectors, normalize)
             for start in range(0, len(vectors), _BLOCK):
                 block = np.ascontiguousarray(vectors[start : start + _BLOCK], dtype=np.float32)
-                block = normalized(block) if normalize else block
-                largest = max(largest, float(np.linalg.norm(block, axis=1).max()))
-                made.add(block)
+                if not normalize:
+                    largest = max(largest, float(np.linalg.norm(block, axis=1).max()))
+                made.add(normalized(block) if normalize else block)
         return cls(made, factory, search_parameters, largest, threads)
 
     def __len__(self) -> int:
