@@ -104,9 +104,9 @@ class Reader:
     def _written(self, request: GenerationRequest) -> str:
         text = " ".join(document.text for document in request.documents)
         known = all(word in text for word in ("Prize", "Physics", "1903"))
-        said = "1903" if known else "unknown"
+        answer = "1903" if known else "unknown"
         named = "Nobel Prize, 1903, Physics in 1903, chemistry, radium"
-        return f"Thought: The text says when.\nKeywords: {named}\nShort answer: {said}"
+        return f"Thought: The text says when.\nKeywords: {named}\nShort answer: {answer}"
 
 
 def explained() -> Why:

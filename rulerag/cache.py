@@ -36,14 +36,14 @@ KINDS: Mapping[str, str] = {
     "lucene": "Lucene indexes",
     "models": "fetched models and de-quantised GGUF files; they go only when they are named",
     "texts": "whom texts mention, and which facts of a dataset they state",
-    "scorers": "facts as candidate scorers see them, and the weights that were learned of scorers",
+    "scorers": "the facts of corpora as columns, and the weights that were learned of scorers",
 }
 """What is kept, by the name of its folder."""
 
 SETTLED_SECONDS = 2.0
 """A file that changed this recently may change again within the same tick of the clock."""
 
-WORTH_KEEPING = 1 << 20
+WORTH_KEEPING = 1 << 18
 """Bytes of a file above which what is worked out from it is kept."""
 
 # Of what code that changed has left behind, the entries used last stay.
@@ -135,7 +135,7 @@ def clear(kind: str | None = None) -> list[Kept]:
 def remembered_fingerprint(path: str | Path, *, settled_seconds: float = SETTLED_SECONDS) -> str:
     """The SHA-256 of a file's bytes, in full, read once for each state of a large file.
 
-    Files over 1 MiB are remembered by their :func:`file_states`. Where the cache folder cannot be
+    Files over 256 KiB are remembered by their :func:`file_states`. Where the cache folder cannot be
     written the file is read every time.
 
     Args:

@@ -1,7 +1,8 @@
 """Folders that one process writes at a time, and that a failed run does not leave behind empty.
 
-A folder is locked by ``flock`` on a small file in it. The system gives the lock back however its
-holder ends, a ``kill -9`` included, so that a lock file which was left behind stops nobody.
+A folder is locked by a small file in it (filelock, which asks the system). The system gives the
+lock back however its holder ends, a ``kill -9`` included, so that a lock file which was left behind
+stops nobody.
 """
 
 from __future__ import annotations
@@ -9,31 +10,22 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import socket
-import tempfile
-import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import TYPE_CHECKING
 
 from rulerag.errors import OutputError
 from rulerag.io import check_folder, made_folder
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
+if TYPE_CHECKING:
+    from filelock import FileLock
 
 LOCK = ".rulerag.lock"
 """The lock file of a folder; it names the process that writes there, and goes when that ends."""
 
-# Files that are complete and wait to be moved into the folder above.
-_REPLACING = ".replacing"
 _log = logging.getLogger(__name__)
-# Locks of this process and the threads that hold them, which may take them again.
-_held: dict[str, int] = {}
 _until_exit = ExitStack()
 atexit.register(_until_exit.close)
 
@@ -65,49 +57,6 @@ def hold_folder(path: str | Path) -> Path:
 
 
 @contextmanager
-def replaced_files(folder: Path) -> Iterator[Path]:
-    """An empty folder for files that then replace those of the same names in ``folder`` together.
-
-    A process that is killed leaves the old files, or new ones that :func:`finish_replacing` puts in
-    their places: who reads such a folder calls that first. The caller holds the folder.
-
-    Raises:
-        OutputError: something cannot be written.
-    """
-    try:
-        aside = Path(tempfile.mkdtemp(dir=folder, prefix=".part-"))
-        try:
-            yield aside
-            aside.rename(folder / _REPLACING)  # from here on the new files count
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
-        _move_files(folder)
-    except OSError as error:
-        raise OutputError(f"cannot be written ({error.strerror})", path=folder) from error
-
-
-def finish_replacing(folder: Path) -> None:
-    """Do what a process that was killed in :func:`replaced_files` had left to do.
-
-    Raises:
-        OutputError: the folder cannot be written.
-    """
-    if (folder / _REPLACING).is_dir():
-        with locked(folder / LOCK, folder, wait=True):
-            _move_files(folder)
-
-
-def _move_files(folder: Path) -> None:
-    aside = folder / _REPLACING
-    for file in sorted(aside.rglob("*")):
-        if file.is_file():
-            target = folder / file.relative_to(aside)
-            target.parent.mkdir(exist_ok=True)
-            file.replace(target)
-    shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextmanager
 def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[None]:
     """Hold a lock file; it is made when missing, and removed when the block ends.
 
@@ -119,69 +68,50 @@ def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[None]:
     Raises:
         OutputError: another process or thread holds it, or it cannot be written.
     """
-    key = os.path.realpath(file)
-    if _held.get(key) == threading.get_ident():
-        yield
-        return
+    from filelock import FileLock
+
+    # One object for a file, so that a thread which has the lock may take it again.
+    lock = FileLock(os.path.realpath(file), is_singleton=True)
     try:
-        handle = _take(file, place, wait)
+        _acquire(lock, file, place, wait)
     except OSError as error:
         raise OutputError(f"cannot be written ({error.strerror})", path=place) from error
-    _held[key], owner = threading.get_ident(), os.getpid()
+    owner = os.getpid()
     try:
         yield
     finally:
-        del _held[key]
-        # Removed while it is held: who opened it meanwhile will see that it is gone. A worker that
-        # was forked from the holder has the lock too, and must leave it to the holder.
-        with suppress(OSError):
-            if os.getpid() == owner:
+        # Removed while it is held: who waits for it sees that it is gone. A worker that was forked
+        # from the holder must leave it to the holder.
+        if lock.lock_counter == 1 and os.getpid() == owner:
+            with suppress(OSError):
                 file.unlink()
-        handle.close()
+        lock.release()
 
 
-def _take(file: Path, place: Path, wait: bool) -> IO[str]:
-    """The lock file, open and locked."""
-    while True:
-        if wait:  # a holder that failed may have removed the folder that it made
-            file.parent.mkdir(parents=True, exist_ok=True)
-        handle = open(file, "a+", encoding="utf-8")  # noqa: SIM115  (closed by who asked for it)
-        try:
-            _lock(handle, place, wait)
-            # Its last holder may have removed it between our opening and locking it.
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(handle.fileno()), os.stat(file)):
-                    handle.truncate(0)
-                    handle.write(f"process {os.getpid()} on {socket.gethostname()}\n")
-                    handle.flush()
-                    return handle
-        except BaseException:
-            handle.close()
-            raise
-        handle.close()
+def _acquire(lock: FileLock, file: Path, place: Path, wait: bool) -> None:
+    """Take a lock, and write into its file who has it."""
+    from filelock import Timeout
 
-
-def _lock(handle: IO[str], place: Path, wait: bool) -> None:
-    if fcntl is None:
-        _log.warning("%s: this system has no file locks, a second writer is not refused", place)
-        return
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        handle.seek(0)
-        who = handle.readline().strip() or "another process"
-        if wait:
-            _log.info("%s is being written by %s, which is waited for", place, who)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            return
-        raise OutputError(
-            f"is being written by {who}",
-            path=place,
-            hint="wait until it has finished, or choose another folder",
-        ) from None
-    except OSError as error:
-        _log.warning(
-            "%s: no lock on this file system (%s), a second writer is not refused",
-            place,
-            error.strerror,
-        )
+        lock.acquire(timeout=0)
+    except Timeout:
+        who = _holder(file)
+        if not wait:
+            raise OutputError(
+                f"is being written by {who}",
+                path=place,
+                hint="wait until it has finished, or choose another folder",
+            ) from None
+        _log.info("%s is being written by %s, which is waited for", place, who)
+        while not lock.is_locked:
+            # A holder that failed may have removed the folder that it made.
+            file.parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                lock.acquire()
+    file.write_text(f"process {os.getpid()} on {socket.gethostname()}\n", encoding="utf-8")
+
+
+def _holder(file: Path) -> str:
+    with suppress(OSError):
+        return file.read_text(encoding="utf-8").strip() or "another process"
+    return "another process"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
-from rulerag.kg.grounding import Statements, compare
+from rulerag.kg.grounding import Statements, compare, groundings_of
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
@@ -118,23 +119,23 @@ class RuleRAGPipeline:
         self.seconds["retrieve"] += time.perf_counter() - started
         started = time.perf_counter()
         requests = [
-            GenerationRequest(query, tuple(scored.document for scored in documents), tuple(chosen))
+            _grounded(GenerationRequest(query, tuple(s.document for s in documents), tuple(chosen)))
             for query, documents, chosen in zip(queries, retrieved, rules, strict=True)
         ]
         completions = self.generator.generate(requests)
         self.seconds["generate"] += time.perf_counter() - started
         return [
             Answer(
-                query,
+                request.query,
                 completion,
-                tuple(docs),
-                tuple(chosen),
+                tuple(documents),
+                request.rules,
                 self.fingerprints,
                 tuple(union),
-                self._stated(query, completion, docs, chosen),
+                self._stated(request, completion),
             )
-            for query, completion, docs, chosen, union in zip(
-                queries, completions, retrieved, rules, unions, strict=True
+            for request, completion, documents, union in zip(
+                requests, completions, retrieved, unions, strict=True
             )
         ]
 
@@ -145,16 +146,11 @@ class RuleRAGPipeline:
         documents = getattr(self.retriever, "documents", ())
         return known if isinstance(known, Statements) else Statements(documents)
 
-    def _stated(
-        self,
-        query: Query,
-        completion: Completion,
-        retrieved: Sequence[ScoredDocument],
-        rules: Sequence[Rule],
-    ) -> dict[str, Any]:
-        documents = [scored.document for scored in retrieved]
-        corpus = self._corpus if self._corpus.documents else Statements(documents)
-        return compare(query, completion.text, documents, rules, corpus, self.labels)
+    def _stated(self, request: GenerationRequest, completion: Completion) -> dict[str, Any]:
+        if request.groundings is None:
+            return {}
+        corpus = self._corpus if self._corpus.documents else Statements(request.documents)
+        return compare(completion.text, request.groundings, corpus, self.labels)
 
     def _reader_rules(
         self, selected: list[list[Rule]], retrieved: Sequence[Sequence[ScoredDocument]]
@@ -169,3 +165,13 @@ class RuleRAGPipeline:
             found = {rule_id for scored in documents for rule_id in scored.rule_ids}
             kept.append([rule for rule in rules if rule.id in found])
         return kept
+
+
+def _grounded(request: GenerationRequest) -> GenerationRequest:
+    """A request with the groundings that its reader and :func:`compare` both go by.
+
+    Nothing is compared with what documents state of a prediction; its reader grounds the rules.
+    """
+    if request.query.prediction or not request.query.relation:
+        return request
+    return replace(request, groundings=groundings_of(request))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, DataFormatError, UnknownNameError, did_you_mean
-from rulerag.io import fingerprint_object, read_records, write_jsonl
+from rulerag.io import StoredRecords, fingerprint_object, read_records, write_jsonl
 
 
 def readable(name: str) -> str:
@@ -186,13 +186,13 @@ def _atom_to_json(atom: Atom) -> dict[str, str]:
 
 
 def _atom_from_json(value: Any, key: str) -> Atom:
-    if not isinstance(value, dict) or not all(
-        isinstance(value.get(part), str) for part in ("relation", "subject", "object")
-    ):
-        raise DataFormatError(
-            "expected an atom with the texts 'relation', 'subject' and 'object'", key=key
-        )
-    return Atom(value["relation"], value["subject"], value["object"])
+    if isinstance(value, dict):
+        relation, subject, object_ = map(value.get, ("relation", "subject", "object"))
+        if isinstance(relation, str) and isinstance(subject, str) and isinstance(object_, str):
+            return Atom(relation, subject, object_)
+    raise DataFormatError(
+        "expected an atom with the texts 'relation', 'subject' and 'object'", key=key
+    )
 
 
 def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:
@@ -228,9 +228,14 @@ class RuleBank:
     """
 
     def __init__(self, rules: Iterable[Rule] = ()) -> None:
-        self._by_id: dict[str, Rule] = {}
-        for rule in rules:
-            self._by_id.setdefault(rule.id, rule)
+        self._given = tuple(rules)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Rule]:
+        found: dict[str, Rule] = {}
+        for rule in self._given:
+            found.setdefault(rule.id, rule)
+        return found
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -292,6 +297,8 @@ class RuleBank:
             max_body_atoms: longest body, in atoms.
             heads: the head relations to keep; all when None.
         """
+        if min_confidence <= 0 and min_support <= 0 and max_body_atoms is None and heads is None:
+            return self
         kept = [
             rule
             for rule in self
@@ -350,6 +357,38 @@ class RuleBank:
             DataFormatError: a line is not a rule; names file, line and key.
         """
         return cls(read_records(path, Rule.from_json))
+
+
+class StoredRuleBank(RuleBank):
+    """The rules of a file that was read whole before, each built when it is used.
+
+    Args:
+        rules: of the file; no two have the same atoms.
+        heads: by head relation the places of its rules.
+        fingerprint: that of the bank when it was read whole.
+    """
+
+    def __init__(
+        self, rules: StoredRecords[Rule], heads: Mapping[str, Sequence[int]], fingerprint: str
+    ) -> None:
+        self._rules, self._heads = rules, heads
+        self.__dict__["fingerprint"] = fingerprint
+
+    @cached_property
+    def _by_id(self) -> dict[str, Rule]:
+        return {rule.id: rule for rule in self._rules}
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    @property
+    def head_relations(self) -> list[str]:
+        """See :attr:`RuleBank.head_relations`."""
+        return sorted(self._heads)
+
+    def for_head(self, relation: str) -> list[Rule]:
+        """See :meth:`RuleBank.for_head`."""
+        return sorted((self._rules[row] for row in self._heads.get(relation, ())), key=_rank_key)
 
 
 _PREFERENCES = ("first", "evidence")

@@ -217,13 +217,55 @@ class ScoredDocument:
         return tuple(dict.fromkeys(h.rule_id for h in self.found_by if h.rule_id is not None))
 
 
+class Grounding(NamedTuple):
+    """One way to satisfy a rule's body from a bound subject.
+
+    Args:
+        rule: the rule.
+        answer: what the head's object is bound to.
+        rows: behind each body atom, in body order, the row of the fact, or the place of the
+            document that states it, as the index has it.
+        latest: the latest timestamp of these facts; None for undated facts.
+    """
+
+    rule: Rule
+    answer: str
+    rows: tuple[int, ...]
+    latest: int | None
+
+
+class Groundings(NamedTuple):
+    """Every grounding of rules on the facts of documents, and what they were worked out from.
+
+    Args:
+        query: names the subject and the time.
+        documents: the documents; rows of groundings are places in them.
+        rules: the rules.
+        found: the groundings, rule by rule.
+    """
+
+    query: Query
+    documents: tuple[Document, ...]
+    rules: tuple[Rule, ...]
+    found: tuple[Grounding, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """What a generator reads: structure, not a prompt."""
+    """What a generator reads: structure, not a prompt.
+
+    Args:
+        query: the question.
+        documents: what it is answered from.
+        rules: the guiding rules.
+        groundings: of the rules on the documents, where they are worked out already
+            (:func:`rulerag.kg.grounding.groundings_of` tells whether they are of these).
+    """
 
     query: Query
     documents: tuple[Document, ...] = ()
     rules: tuple[Rule, ...] = ()
+    groundings: Groundings | None = field(default=None, compare=False, repr=False)
 
 
 class GroundedAtom(NamedTuple):

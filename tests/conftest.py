@@ -18,7 +18,7 @@ from rulerag.cache import cache_root
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.models import SOURCE
-from rulerag.parallel.backends import fault_handlers_kept
+from rulerag.parallel import fault_handlers_kept
 from rulerag.types import Fact
 from tests.endpoints import Server, serving
 

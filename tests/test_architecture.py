@@ -35,7 +35,6 @@ ALWAYS_LAZY = {
     "mcp",
     "nicegui",
     "openai",
-    "plotly",
     "pymilvus",
     "pyserini",
     "ray",
@@ -303,6 +302,7 @@ def test_the_core_is_light_and_every_dependency_is_imported() -> None:
         "faiss-cpu": "faiss",
         "google-re2": "re2",
         "markdown-it-py": "markdown_it",
+        "pyyaml": "yaml",
         "scikit-learn": "sklearn",
         "llama-index-core": "llama_index",
     }

@@ -1,54 +1,39 @@
-"""Every method on every dataset: it builds, its name and its expectations are well formed."""
+"""The tables of configs/: every method builds on every benchmark, and is called what it holds."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from rulerag.assembly.build import TOP_KEYS, make_pipeline, open_dataset
+from rulerag.assembly import CONFIGS, experiment, make_pipeline, method, open_dataset, preset
+from rulerag.assembly.build import Experiment
 from rulerag.assembly.demo import mine_world, world_dataset
-from rulerag.assembly.presets import CONFIGS, method, preset
-from rulerag.composition.config import Config, load_config, parse_file
-from rulerag.composition.registry import innermost
+from rulerag.composition import Config, innermost, load_config, parse_file
+from rulerag.errors import ConfigError
 from rulerag.evaluation.metrics import metric
 from rulerag.retrieval.dense.encoders.load import NANO_ENCODER
-from rulerag.retrieval.guided.merging.learned import MergeWeights
+from rulerag.retrieval.guided.merging import MergeWeights
 from rulerag.ruleqa import BENCHMARKS
-from rulerag.synthetic.world import World
+from rulerag.synthetic import World
 
 ROOT = Path(__file__).resolve().parent.parent
-FILES = sorted(CONFIGS.rglob("*.yaml"))
+FILES = [file for file in CONFIGS.rglob("*") if file.is_file()]
 METHODS = list(parse_file(CONFIGS / "methods.yaml"))
-# <retriever>[-guided][-ssft|-rgft][-learned]; a control names its own part in place of guided, and
-# learned stands for learned merging.
-NAME = re.compile(
-    r"(?P<retriever>[a-z0-9]+)(?:-(?P<part>guided|pooled|paper|scored))?(?:-(?P<training>ssft|rgft))?"
-    r"(?P<learned>-learned)?"
+RETRIEVERS, GENERATORS = (
+    list(parse_file(CONFIGS / f"{table}.yaml")) for table in ("retrievers", "generators")
 )
 # What the second half of a name stands for.
-READERS = {
-    "symbolic": "symbolic",
-    "candidate": "candidate",
-    "candidate-scorer": "candidate-scorer",
-    "llama": "huggingface",
-    "hybrid": "hybrid",
-    "ve": "verify-and-edit",
-    "cok": "chain-of-knowledge",
-}
-# Benchmarks of undated graphs, whose evidence counts in another way.
-STATIC = ("ruleqa-f", "ruleqa-n")
+READERS = {"verify-and-edit": "ve", "chain-of-knowledge": "cok", "huggingface": "llama"}
+UNDATED = ("bm25-guided", "dense-guided", "symbolic")
+"""What undated graphs have other settings of."""
+LOADS = {"lucene", "dense", "llama", "hybrid", "ve", "cok"}
+"""Parts that start Java or load a model."""
 
-
-@cache
-def config_of(name: str, published: str) -> Config:
-    return method(name, published)
-
-
-def halves(folder: str) -> list[str]:
-    return sorted(file.stem for file in (CONFIGS / folder).glob("*.yaml"))
+config_of = cache(method)
 
 
 @pytest.fixture(scope="module")
@@ -60,57 +45,49 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_fragments_are_few_and_every_one_is_used() -> None:
-    assert len(FILES) <= 61
+def test_files_are_few_and_every_entry_is_used() -> None:
+    assert len(FILES) <= 60
     used = [name.split("__") for name in METHODS]
-    assert {one for one, _ in used} == set(halves("retrievers"))
-    assert {other for _, other in used} == set(halves("generators"))
-    assert set(BENCHMARKS) == set(halves("expected")) == {*halves("datasets")} - {"undated"}
+    assert {one for one, _ in used} == set(RETRIEVERS)
+    assert {other for _, other in used} == set(GENERATORS)
+    for folder in ("expected", "datasets"):
+        stems = {file.stem for file in (CONFIGS / folder).glob("*.yaml")}
+        assert stems - {"undated"} == set(BENCHMARKS)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
-def test_it_loads_and_holds_no_place_of_one_machine(file: Path) -> None:
-    assert parse_file(file)
-    if file.parent.name == "training":
-        assert load_config(file)
-    text = file.read_text(encoding="utf-8")
-    assert not re.search(r"(^|[\s:'\"])/(home|work|tmp|Users)/", text)
-
-
-UNDATED = ("bm25-guided", "dense-guided", "lucene-guided", "symbolic")
-"""What undated graphs have other settings of."""
+def test_every_file_is_read_and_holds_no_place_of_one_machine() -> None:
+    for file in FILES:
+        if file.suffix == ".yaml":
+            assert load_config(file) if file.parent.name == "training" else parse_file(file)
+        text = file.read_text(encoding="utf-8")
+        assert not re.search(r"(^|[\s:'\"])/(home|work|tmp|Users)/", text), file
 
 
 @pytest.mark.parametrize(
-    ("retriever", "published"),
-    # bm25-scored learns first: it is built with the generator that belongs to it, below.
-    [(name, "ruleqa-i") for name in halves("retrievers") if name != "bm25-scored"]
-    + [(name, "ruleqa-f") for name in UNDATED],
+    ("name", "published"),
+    [
+        pytest.param(name, published, marks=[pytest.mark.slow] if LOADS & {*parts} else [])
+        for name, published in [
+            # What learns first is built with the generator that belongs to it.
+            *((f"{one}__symbolic", "ruleqa-i") for one in RETRIEVERS if one != "bm25-scored"),
+            *((f"{one}__symbolic", "ruleqa-f") for one in UNDATED),
+            *((f"bm25__{one}", "ruleqa-i") for one in GENERATORS if one != "candidate-scorer"),
+            ("bm25-scored__candidate-scorer", "ruleqa-i"),
+        ]
+        if (parts := re.split("__|-", name))
+    ],
 )
-def test_every_retriever_builds_and_answers(
-    retriever: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+def test_every_part_builds_and_answers(
+    name: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers_one(f"{retriever}__symbolic", published, tiny, monkeypatch)
-
-
-@pytest.mark.parametrize("generator", halves("generators"))
-def test_every_generator_builds_and_answers(
-    generator: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # What scores the candidates of a list is the scorer of its retriever.
-    retriever = "bm25-scored" if generator == "candidate-scorer" else "bm25"
-    answers_one(f"{retriever}__{generator}", "ruleqa-i", tiny, monkeypatch)
-
-
-def answers_one(name: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RULERAG_CACHE", str(tiny.parent / "cache"))
     overrides = [f"dataset.path={tiny}", "dataset.query_set=full"]
     stated = config_of(name, published)
     if "query_encoder" in innermost(stated["retriever"]):
         # The checkpoint is a training run's; the encoder that it starts from stands for it.
         overrides.append(f"query_encoder={NANO_ENCODER}")
-    reader = stated.section("generator")
-    if "adapter" in (reader.section("model") if reader["type"] == "hybrid" else reader):
+    reader = stated["generator"]
+    if "adapter" in reader.get("model", {}) if reader["type"] == "hybrid" else "adapter" in reader:
         overrides.append("adapter=null")  # a training run's too
     config = method(name, published, overrides)
     if innermost(config["retriever"])["type"] == "lucene":
@@ -124,98 +101,93 @@ def answers_one(name: str, published: str, tiny: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("published", BENCHMARKS)
-@pytest.mark.parametrize("name", METHODS)
-def test_a_method_is_called_what_it_holds(name: str, published: str) -> None:
-    config = config_of(name, published)
-    assert set(config) <= set(TOP_KEYS)
-    finding, _, generator = name.partition("__")
-    parts = NAME.fullmatch(finding)
-    assert parts, "name it <retriever>[-guided][-ssft|-rgft][-learned]"
-    section = config["retriever"]
-    assert innermost(section)["type"] == parts["retriever"]
-    reader, _, kind = (generator, "", "") if generator in READERS else generator.partition("-")
-    assert config["generator.type"] == READERS[reader]
-    inside = config.section("generator")
-    adapter = (
-        inside.section("model").get("adapter") if reader == "hybrid" else inside.get("adapter")
-    )
-    if kind in ("rgft", "ssft") or reader == "hybrid":
-        assert place(adapter) == f"runs/{published}-reader-{kind or 'rgft'}"
-    else:
-        assert adapter is None
-    if reader == "llama":
-        shows = config.read("reader_rules", str, "selected") != "none"
-        assert (shows and config.get("selector") is not None) == (kind in ("guided", "rgft"))
-    wrapper = "guided" if parts["part"] == "paper" else parts["part"]  # its searches are guided
-    assert (
-        section["type"] if section["type"] in ("guided", "pooled", "scored") else None
-    ) == wrapper
-    if wrapper:
-        weights = section.get("weights")
-        plain = finding.removesuffix("-learned")
-        wanted = f"configs/merging/{published}/{plain}.json" if parts["learned"] else None
-        assert place(weights) == wanted
-        assert not weights or MergeWeights.load(weights).about["queries"]
-    assert config["metadata.benchmark"] == published
-    assert place(config["dataset.path"]) == f"runs/{published}"
-    assert config["metadata.method"]
-    training = "paper" if parts["part"] == "paper" else parts["training"]
-    trained = f"runs/{published}-{training}" if parts["training"] else None
-    assert place(innermost(section).get("query_encoder")) == trained
+def test_a_method_is_called_what_it_holds(published: str) -> None:
+    for name in METHODS:
+        config = config_of(name, published)
+        assert set(config) <= set(Experiment.model_fields) and config["metadata.method"]
+        assert config["metadata.benchmark"] == published
+        assert place(config["dataset.path"]) == f"runs/{published}"
+        retriever = retriever_by_its_settings(config["retriever"], published)
+        assert f"{retriever}__{reader_by_its_settings(config, published)}" == name
 
 
-def place(path: str | None) -> str | None:
-    """A path as seen from the checkout."""
-    return path and str((Path.cwd() / path).relative_to(ROOT))
+def place(path: str | None) -> str:
+    """A path as seen from the checkout; empty for none."""
+    return str((Path.cwd() / path).relative_to(ROOT)) if path else ""
 
 
-# Dense retrieval differs from one published to another.
+def retriever_by_its_settings(section: Any, published: str) -> str:
+    """``<retriever>[-guided][-ssft|-rgft][-learned]``; a control names its part for guided."""
+    part = section["type"] if section["type"] in ("guided", "pooled", "scored") else ""
+    part = "paper" if section.get("merge") == "rank" else part
+    trained = place(innermost(section).get("query_encoder")).removeprefix(f"runs/{published}-")
+    training = "rgft" if (part, trained) == ("paper", "paper") else trained
+    name = "-".join(filter(None, (innermost(section)["type"], part, training)))
+    if weights := section.get("weights"):
+        assert place(weights) == f"configs/merging/{published}/{name}.json"
+        assert MergeWeights.load(weights).about["queries"]
+    return f"{name}-learned" if weights else name
+
+
+def reader_by_its_settings(config: Config, published: str) -> str:
+    section = config["generator"]
+    reader = READERS.get(section["type"], section["type"])
+    adapter = section.get("model.adapter" if reader == "hybrid" else "adapter")
+    training = place(adapter).removeprefix(f"runs/{published}-reader-")
+    if reader == "hybrid":
+        assert training == "rgft"
+    elif reader == "llama":
+        shown = config.get("reader_rules") != "none" and config.get("selector") is not None
+        assert shown or training in ("", "ssft")
+        return "-".join(filter(None, (reader, training or ("guided" if shown else ""))))
+    return reader
+
+
 @pytest.mark.parametrize("published", BENCHMARKS)
-@pytest.mark.parametrize(
-    "retriever", ["bm25", "bm25-guided", "lucene", "lucene-guided", "symbolic"]
-)
-def test_a_bare_command_does_the_same(retriever: str, published: str) -> None:
-    config = config_of(f"{retriever}__symbolic", published)
-    kind, _, guided = retriever.partition("-")
-    wanted = preset(
-        config["dataset.path"],
-        retriever=kind,
-        rules="guided" if guided or kind == "symbolic" else "none",
-        query_set="balanced",
-    )
-    assert config.without("metadata", "expected") == wanted.without("top_k", "metadata")
+def test_a_bare_command_does_the_same(published: str) -> None:
+    for retriever in ("bm25", "bm25-guided", "lucene", "lucene-guided", "symbolic"):
+        config = config_of(f"{retriever}__symbolic", published)
+        kind, _, guided = retriever.partition("-")
+        rules = "guided" if guided or kind == "symbolic" else "none"
+        arguments = {"retriever": kind, "rules": rules, "query_set": "balanced"}
+        wanted = preset(config["dataset.path"], **arguments)
+        assert config.without("metadata", "expected") == wanted.without("top_k", "metadata")
 
 
-def test_no_two_methods_are_alike() -> None:
-    """Tables and manifests tell runs apart by these."""
+def test_no_two_methods_are_alike_and_readers_are_never_tuned_apart() -> None:
+    """Tables tell runs apart by these; one reader and one evidence for each kind of graph."""
     configs = [config_of(name, "ruleqa-i") for name in METHODS]
-    titles = [config["metadata.method"] for config in configs]
-    assert len(set(titles)) == len(titles)
-    computed = [config.without("metadata", "expected").fingerprint for config in configs]
-    assert len(set(computed)) == len(computed)
+    assert len({config["metadata.method"] for config in configs}) == len(METHODS)
+    computed = {config.without("metadata", "expected").fingerprint for config in configs}
+    assert len(computed) == len(METHODS)
+    symbolic = [name for name in METHODS if name.endswith("__symbolic")]
+    for group in (("ruleqa-f", "ruleqa-n"), ("ruleqa-i", "ruleqa-y", "ruleqa-w")):
+        assert len({config_of(name, one)["generator"] for one in group for name in symbolic}) == 1
 
 
 @pytest.mark.parametrize("published", BENCHMARKS)
 def test_an_expectation_is_a_number_with_tolerance_and_source(published: str) -> None:
-    stated = load_config(CONFIGS / "expected" / f"{published}.yaml")
+    stated = parse_file(CONFIGS / "expected" / f"{published}.yaml")
     assert set(stated) <= set(METHODS)
-    for name in stated:
-        expected = stated.section(name)
-        for key in expected:
-            entry = Config({"entry": expected[key]}).section("entry")
-            entry.check(("value", "tolerance", "source"))
-            assert metric(key), "a metric that is known"
-            value, tolerance = entry.read("value", float), entry.read("tolerance", float)
-            assert 0 <= value <= 1 and 0 < tolerance < 0.1
-            assert entry.read("source", str)
+    for key, entry in ((key, one) for entries in stated.values() for key, one in entries.items()):
+        assert metric(key), "a metric that is known"
+        assert entry.keys() == {"value", "tolerance", "source"} and entry["source"]
+        assert 0 <= entry["value"] <= 1 and 0 < entry["tolerance"] < 0.1
 
 
-def test_readers_are_never_tuned_apart() -> None:
-    """One reader and one evidence, whatever the method; by kind of graph."""
-    readers = {
-        (published in STATIC, config_of(name, published)["generator"])
-        for published in BENCHMARKS
-        for name in METHODS
-        if name.endswith("__symbolic")
-    }
-    assert len(readers) == 2
+def test_what_the_page_of_the_configuration_shows_is_so(tiny: Path, tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    files = [text for kind, text in blocks if kind == "yaml"]
+    for name, text in zip(("mine.yaml", "other.yaml"), files, strict=True):
+        (tmp_path / name).write_text(text)
+        config = experiment(tmp_path / name, dataset=tiny)
+        assert make_pipeline(config, open_dataset(config)).top_k == 10
+    (errors,) = (text for kind, text in blocks if kind == "text")
+    for key, line in zip(("k1=x", "kk1=3"), errors.splitlines(), strict=True):
+        with pytest.raises(ConfigError) as caught:
+            config = experiment("bm25-guided__symbolic", [key], dataset=tiny)
+            make_pipeline(config, open_dataset(config))
+        assert line == f"error: {caught.value}"
+    (command,) = (words for words in page.split("`") if words.startswith("retriever.pool="))
+    assert method("bm25-guided__symbolic", "", [command])["retriever.pool"] == 100

@@ -103,15 +103,6 @@ def test_a_thread_may_take_its_folder_again_and_another_may_not(tmp_path: Path) 
     assert len(refused) == 1
 
 
-def test_a_failed_block_leaves_no_empty_folder(tmp_path: Path) -> None:
-    for made in ("a/b/c", "there/new"):
-        (tmp_path / "there").mkdir(exist_ok=True)
-        with pytest.raises(ValueError, match="stop"), output_folder(tmp_path / made):
-            raise ValueError("stop")
-    assert [path.name for path in tmp_path.iterdir()] == ["there"]
-    assert list((tmp_path / "there").iterdir()) == []
-
-
 def test_many_processes_take_turns_and_never_two_at_once(tmp_path: Path) -> None:
     """Lock files are removed while others open them: each must see that its file is gone."""
     script = """

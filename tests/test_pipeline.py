@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from rulerag.errors import ConfigError, RetrievalError
+from rulerag.kg.grounding import groundings_of
 from rulerag.pipeline import RuleRAGPipeline, UnionRetriever
 from rulerag.rules import Atom, Rule
 from rulerag.types import (
@@ -86,16 +87,19 @@ def test_the_reader_sees_the_best_documents_and_the_chosen_rules(
     assert [request.rules for request in reader.requests] == [first, second]
     assert [answer.rules for answer in answers] == [first, second]
     assert [answer.request() for answer in answers] == reader.requests  # it can be asked again
+    for request in reader.requests:  # grounded once, for the reader and for what is stated
+        assert request.groundings == groundings_of(replace(request, groundings=None))
 
 
 def test_an_answer_carries_evidence_and_fingerprints() -> None:
     pipeline = RuleRAGPipeline(Everything(), Reader(), fingerprints={"dataset": "abc"})
+    assert pipeline.seconds == {"retrieve": 0.0, "generate": 0.0}
     first, second = pipeline.answer(QUERIES)
-    assert first.fingerprints == {
-        "dataset": "abc",
-        "retriever": "everything",
-        "generator": "reader",
-    }
+    once = dict(pipeline.seconds)
+    pipeline.answer(QUERIES)
+    assert all(pipeline.seconds[stage] > once[stage] > 0 for stage in once)
+    names = {"dataset": "abc", "retriever": "everything", "generator": "reader"}
+    assert first.fingerprints == names
     assert [scored.rank for scored in first.documents] == [1, 2, 3]
     assert (first.union, first.union_size, second.union_size) == ((), 3, 0)
     assert first.rules == ()  # plain RAG without a selector
@@ -121,15 +125,6 @@ def test_a_saved_run_takes_the_place_of_retrieval() -> None:
     assert (first.rules, second.rules) == ((CALLS,), ())
     with pytest.raises(RetrievalError, match="a saved run of 1 lists does not fit 2 queries"):
         pipeline.answer(QUERIES, retrieved=saved[:1])
-
-
-def test_seconds_add_up_by_stage() -> None:
-    pipeline = RuleRAGPipeline(Everything(), Reader())
-    assert pipeline.seconds == {"retrieve": 0.0, "generate": 0.0}
-    pipeline.answer(QUERIES)
-    once = dict(pipeline.seconds)
-    pipeline.answer(QUERIES)
-    assert all(pipeline.seconds[stage] > once[stage] > 0 for stage in once)
 
 
 def test_no_query_no_answer_and_bad_settings() -> None:

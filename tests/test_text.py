@@ -22,7 +22,6 @@ from rulerag.text import (
     sentence_spans,
     token_f1,
     tokenize,
-    word_spans,
 )
 
 WORDS = st.lists(st.text("abcxyz019", min_size=1, max_size=5), min_size=1, max_size=6)
@@ -76,20 +75,6 @@ def test_normalised_forms(text: str, normal: str) -> None:
     assert normalize_answer(text) == normal
 
 
-@given(text=st.text())
-def test_normalising_twice_changes_nothing_more_than_once(text: str) -> None:
-    once = normalize_answer(text)
-    assert once == " ".join(once.split())
-    assert normalize_answer(once) == once
-
-
-def test_exact_match_takes_any_acceptable_answer_and_never_an_empty_one() -> None:
-    assert exact_match("the France.", ["Germany", "france"]) == 1.0
-    assert exact_match("French", ["France"]) == 0.0
-    assert exact_match("", ["", "..."]) == 0.0
-    assert exact_match("France", []) == 0.0
-
-
 @pytest.mark.parametrize(
     ("prediction", "answer", "f1"),
     [
@@ -117,10 +102,6 @@ def test_token_f1_is_symmetric_bounded_and_one_exactly_on_the_same_bag(
     assert (value == 1.0) == (sorted(tokenize(left)) == sorted(tokenize(right)))
     assert exact_match(left, [right]) <= value
     assert best_token_f1(left, ["nothing of it", right]) == value
-
-
-def test_best_token_f1_without_answers_is_zero() -> None:
-    assert best_token_f1("Paris", []) == 0.0
 
 
 # --- as RuleRAG's published evaluator scores -----------------------------------------------------
@@ -184,12 +165,6 @@ def test_the_first_name_is_that_of_all_runs_of_tokens(
 )
 def test_character_f1_by_hand(prediction: str, answer: str, f1: float) -> None:
     assert character_f1(prediction, answer) == pytest.approx(f1)
-
-
-@given(one=WORDS, two=WORDS)
-def test_character_f1_is_never_below_exact_match(one: list[str], two: list[str]) -> None:
-    left, right = " ".join(one), " ".join(two)
-    assert exact_match(left, [right]) <= character_f1(left, right) <= 1.0
 
 
 # --- containment -------------------------------------------------------------------------------
@@ -260,9 +235,3 @@ def test_sentence_spans_are_ordered_trimmed_and_hold_everything_but_white_space(
         ends.append(end)
     outside = [text[a:b] for a, (b, _) in zip(ends, [*spans, (len(text), 0)], strict=True)]
     assert "".join(outside).strip() == ""
-
-
-@given(text=PROSE | st.text())
-def test_word_spans_are_the_words(text: str) -> None:
-    words = [text[start:end] for start, end in word_spans(text)]
-    assert words == text.split()

@@ -188,13 +188,6 @@ def test_an_unknown_setting_suggests_the_nearest(
     assert "no retriever is called 'overlapp' — did you mean 'overlap'?" in done.stderr
 
 
-def test_an_own_explainer(installed: dict[str, str], dataset: Path) -> None:
-    words = ("explain", dataset, "--query", "q1", "--retriever", "overlap", "--rules", "none")
-    done = run(installed, *words, "--attribution", "mine-alone")
-    assert done.returncode == 0, done.stderr
-    assert "mine alone" in done.stdout
-
-
 def test_a_name_that_is_taken_names_both_places(tmp_path: Path, dataset: Path) -> None:
     taken = RETRIEVER.replace('"overlap"', '"bm25"', 1)
     environment = plug_in(tmp_path / "site", taken=taken, generator=GENERATOR)

@@ -16,8 +16,10 @@ References:
 from __future__ import annotations
 
 import sys
+from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,10 +31,11 @@ from rulerag import RuleQADataset
 from rulerag.arrays import Longs
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.embeddings import Vectors
+from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation import versions
 from training.common.checkpoint import RunFolder, TrainingError, saving
-from training.common.runner import run_training
+from training.common.runner import print_outcome, training_parser
 from training.common.settings import TrainingSettings
 
 # Of facts, this many are kept out to choose the epoch, and at most this fraction.
@@ -220,7 +223,8 @@ def train_embeddings(
     sizes = len(facts.names), len(asked)
     model = _Model.fresh(sizes, settings.rank, settings.seed)
     before = _mean_reciprocal_rank(model, asked, kept)
-    state = folder.load() or {"epoch": 0, "best_step": 0, "history": []}
+    state = folder.load() or {"epoch": 0, "best_step": 0, "history": [], "best": {}}
+    chosen = state["best"]
     if state["epoch"]:
         model = _Model(state["entities"], state["relations"], tuple(state["squares"]))
     bar = tqdm(total=settings.epochs, initial=state["epoch"], desc="epochs", disable=not progress)
@@ -238,15 +242,15 @@ def train_embeddings(
         history = [*state["history"], {"epoch": epoch, "loss": loss, "mrr": found}]
         best = max(history, key=lambda row: row["mrr"] if cut else row["epoch"])["epoch"]
         vectors = {"entities": model.entities, "relations": model.relations}
-        state = {"epoch": epoch, "best_step": best, "history": history, **vectors}
-        state["squares"] = list(model.squares)
-        folder.save(state, vectors if best == epoch else None)
+        if best == epoch:
+            chosen = {name: table.clone() for name, table in vectors.items()}
+        state = {"epoch": epoch, "best_step": best, "history": history, "best": chosen, **vectors}
+        folder.save({**state, "squares": list(model.squares)})
         bar.update()
         bar.set_postfix(loss=f"{loss:.3f}", mrr=f"{found:.3f}")
         if after_epoch is not None:
             after_epoch(epoch)
     bar.close()
-    chosen = folder.best(state["best_step"])
     with saving(folder.home):
         Vectors(
             tuple(facts.names),
@@ -288,17 +292,20 @@ scorer: {{type: embeddings, folder: {settings.out}}}
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    return run_training(
-        argv,
-        EmbeddingSettings,
-        train_embeddings,
-        measure=lambda settings: "mrr",
-        program="training.embeddings",
-        description="Train vectors of a corpus's entities and relations (ComplEx), for the scorer "
+    parser = training_parser(
+        "training.embeddings",
+        "Train vectors of a corpus's entities and relations (ComplEx), for the scorer "
         "'embeddings'; resumes.",
-        example="python -m training.embeddings configs/training/embeddings.yaml "
+        "python -m training.embeddings configs/training/embeddings.yaml "
         "dataset=runs/ruleqa-f out=runs/embeddings-f",
     )
+    return guarded(partial(_command, parser.parse_intermixed_args(argv)))
+
+
+def _command(arguments: Namespace) -> None:
+    settings = EmbeddingSettings.load(arguments.config, arguments.overrides)
+    metrics = train_embeddings(settings, progress=not arguments.quiet)
+    print_outcome(metrics, "mrr", settings.out)
 
 
 if __name__ == "__main__":

@@ -217,14 +217,14 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.save is not None:
         save = prepare_folder(arguments.save)
         write_text(save / "table.md", text)
-        told = {
+        summary = {
             query_set: {
                 name: {row: _summary(one) for row, one in results.items()}
                 for name, results in found.items()
             }
             for query_set, found in kept.items()
         }
-        write_json(save / "results.json", told)
+        write_json(save / "results.json", summary)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -87,14 +87,14 @@ def study(
     if not isinstance(joined, LearnedScorer):
         raise ConfigError("no learned scorer", key="retriever.scorer", hint="type: learned")
     asked, facts = dataset.query_set(query_set), joined.facts
-    said = {
+    settings = {
         "dataset": dataset.name,
         "dataset_fingerprint": dataset.fingerprint,
         "query_set": query_set,
         "questions": len(asked),
         "config": config.section("retriever").section("scorer").to_dict(),
     }
-    same = earlier is not None and said.items() <= earlier.items()
+    same = earlier is not None and settings.items() <= earlier.items()
     if earlier is not None and same and (len(earlier["without"]) > 1 or not ablate):
         return dict(earlier)
     kept = [_Kept(scorer, len(asked) + joined.questions) for scorer in joined.scorers]
@@ -119,7 +119,7 @@ def study(
         for one, of, spent in zip(kept, alone, seconds, strict=True)
     ]
     return {
-        **said,
+        **settings,
         "learned": _shares(right),
         "oracle": {**_shares(np.any(alone, axis=0)), "any": float(ever.mean())},
         "learned_from": learned.questions,

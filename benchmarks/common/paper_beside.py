@@ -57,16 +57,16 @@ def paper_note(
         answers: whether the columns hold EM and T-F1, rather than recall.
         published: the folder of the figures that papers print.
     """
-    told = ["Paper: its own queries and corpora, ten documents in all."]
+    sentences = ["Paper: its own queries and corpora, ten documents in all."]
     if answers:
         pairs, below = published_pairs(published)
-        told.append(
+        sentences.append(
             "Its published evaluator takes the first known entity name in the output for EM "
             "(our column EM, lenient) and computes T-F1 over characters against one gold answer "
             f"(our char-F1): {below} of its {pairs} published pairs have T-F1 below EM."
         )
     if benchmark in NOT_PUBLIC:
-        told.append(
+        sentences.append(
             "They cannot be those of the public split: there Contriever without rules reaches "
             f"recall {100 * recall_without_rules(benchmark, published):.1f}"
             + (
@@ -76,4 +76,4 @@ def paper_note(
                 else "."
             )
         )
-    return " ".join(told)
+    return " ".join(sentences)

@@ -1,4 +1,4 @@
-"""What the plots of all experiments share: PNG by matplotlib, HTML by plotly, without a window."""
+"""Plots of the experiments as PNG by matplotlib, without a window."""
 
 from __future__ import annotations
 
@@ -36,11 +36,6 @@ def pyplot() -> Any:
     return plt
 
 
-def write_html(figure: Any, path: Path) -> None:
-    """A page of its own; plotly's script is left to the network, which keeps it at some KB."""
-    figure.write_html(path, include_plotlyjs="cdn", div_id=path.stem)
-
-
 def plot_map(
     values: npt.NDArray[np.float64],
     names: Sequence[str],
@@ -56,7 +51,7 @@ def plot_map(
     Args:
         values: shape (n, n).
         names: of rows and columns.
-        path: the PNG to write; the HTML goes beside it.
+        path: the PNG to write.
         title: above the plot.
         across: what the columns are.
         down: what the rows are.
@@ -77,16 +72,3 @@ def plot_map(
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
-    from plotly import graph_objects as go
-
-    told: Any = go.Heatmap(
-        z=values, x=list(names), y=list(names), texttemplate="%{z:+.1f}", colorscale="BuGn"
-    )
-    made = go.Figure(told)
-    made.update_layout(
-        title=title,
-        template="plotly_white",
-        xaxis={"title": across},
-        yaxis={"title": down, "autorange": "reversed"},
-    )
-    write_html(made, path.with_suffix(".html"))

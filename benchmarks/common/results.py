@@ -82,8 +82,8 @@ class Result:
     def called(self) -> str:
         """The title, with the number of seeds where something is fine-tuned."""
         count = len(self.records)
-        told = self.trained("reader") or self.trained("retriever") or count > 1
-        return self.title + (f" ({count} seed{'s' if count > 1 else ''})" if told else "")
+        learned = self.trained("reader") or self.trained("retriever") or count > 1
+        return self.title + (f" ({count} seed{'s' if count > 1 else ''})" if learned else "")
 
     def trained(self, half: str = "retriever") -> list[dict[str, int]]:
         """Of each seed's fine-tuning the step that was kept, of how many; empty without one.
@@ -91,8 +91,8 @@ class Result:
         Args:
             half: ``retriever``, or ``reader`` in a row that reads.
         """
-        told = [record.get("training", {}).get(half) for record in self.records]
-        return [one for one in told if one]
+        trainings = [record.get("training", {}).get(half) for record in self.records]
+        return [one for one in trainings if one]
 
     def steps(self, half: str = "retriever") -> str:
         """The same for a table: ``0, 96, 128 of 256``, a step for each seed."""

@@ -130,7 +130,7 @@ def _run_tables(arguments: argparse.Namespace) -> None:
         reading=tuple(arguments.reading or ()),
         sample=arguments.queries,
     )
-    others = tuple(_other(told, arguments.queries) for told in arguments.other_readers or ())
+    others = tuple(_other(reader, arguments.queries) for reader in arguments.other_readers or ())
     name = arguments.name
     if name in READINGS and not arguments.retrieval_only:
         if name in RETRIEVAL:
@@ -152,11 +152,11 @@ def _label(arguments: argparse.Namespace) -> str:
     return "".join(filter(str.isalnum, Path(arguments.reader).name))
 
 
-def _other(told: str, sample: int) -> Readers:
-    label, equals, folder = told.partition("=")
+def _other(reader: str, sample: int) -> Readers:
+    label, equals, folder = reader.partition("=")
     if not equals or not label.isalnum() or not Path(folder).is_dir():
         raise ConfigError(
-            f"{told!r} names no reader",
+            f"{reader!r} names no reader",
             key="--other-readers",
             hint="NAME=FOLDER, the name of letters and digits, the folder of a model",
         )

@@ -113,10 +113,10 @@ def _stated(
 
 def _weighed(text: str, name: str, numbers: Mapping[str, tuple[Result, str]]) -> str:
     """A dataset's file with the hybrid reader's weight of the model as it was tuned."""
-    told = [
+    records = [
         result.records[0].get("config", {}).get("generator", {}) for result, _ in numbers.values()
     ]
-    for weight in (one["weight"] for one in told if one.get("type") == "hybrid"):
+    for weight in (one["weight"] for one in records if one.get("type") == "hybrid"):
         line = f"  {name}: {{generator: {{weight: {weight}}}}}"
         text = re.sub(rf"^  {name}: .*$", line, text, count=1, flags=re.MULTILINE)
     return text

@@ -178,7 +178,7 @@ def _shown(cell: tuple[float, float] | None) -> str:
 
 def _reading(cells: Sequence[Sequence[tuple[float, float] | None]]) -> str:
     """One sentence a line: on which benchmarks it is beyond chance, and which way."""
-    told = ["\nIn words:\n"]
+    lines = ["\nIn words:\n"]
     for line, found in zip(LINES, cells, strict=True):
         known = [(n.rpartition("-")[2].upper(), c) for n, c in zip(BENCHMARKS, found, strict=True)]
         up = [n for n, c in known if c and c[1] < LEVEL and c[0] > 0]
@@ -189,8 +189,8 @@ def _reading(cells: Sequence[Sequence[tuple[float, float] | None]]) -> str:
             for what, names in (("helps", up), ("hurts", down), ("within chance", open_))
             if names
         ]
-        told.append(f"- {line.title} ({line.measure}): {'; '.join(parts) or 'not run'}.")
-    return "\n".join(told) + "\n"
+        lines.append(f"- {line.title} ({line.measure}): {'; '.join(parts) or 'not run'}.")
+    return "\n".join(lines) + "\n"
 
 
 def _plot(cells: Sequence[Sequence[tuple[float, float] | None]], path: Path) -> None:

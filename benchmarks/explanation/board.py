@@ -54,11 +54,11 @@ def judged(
     """Every measure of an explainer on a question, the mean over its draws; and the first draw."""
     rows, first = [], None
     for draw in range(one.draws):
-        said = explained(one, case, calls, seed + 1_000_003 * draw)
-        if said is None:
+        result = explained(one, case, calls, seed + 1_000_003 * draw)
+        if result is None:
             return None
-        first = first or said[0]
-        rows.append(measured(case, said[0], seed + draw) | {"calls": float(said[1])})
+        first = first or result[0]
+        rows.append(measured(case, result[0], seed + draw) | {"calls": float(result[1])})
     if first is None:
         return None
     return {key: fmean(row[key] for row in rows) for key in rows[0]}, first
@@ -79,9 +79,9 @@ def rows_of(name: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], lis
         explainer with a row said of each question, at ``SHOWN`` calls or its own cost.
     """
     collected: dict[tuple[str, int], Rows] = defaultdict(list)
-    said: list[Said] = []
+    judgements: list[Said] = []
     for number, case in enumerate(tqdm(cases, name, unit="question")):
-        said.append({})
+        judgements.append({})
         for one in EXPLAINERS.values():
             for budget in budgets_of(one):
                 judgement = judged(one, case, budget, number)
@@ -89,7 +89,7 @@ def rows_of(name: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], lis
                     continue
                 collected[one.name, budget].append(judgement[0])
                 if budget in (0, SHOWN):
-                    said[-1][one.name] = judgement[1]
+                    judgements[-1][one.name] = judgement[1]
     rows = [
         {
             "table": name,
@@ -104,7 +104,7 @@ def rows_of(name: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], lis
         if len(measures) == len(cases)
     ]
     whole = {row["explainer"] for row in rows}
-    return rows, [{key: found[key] for key in found if key in whole} for found in said]
+    return rows, [{key: found[key] for key in found if key in whole} for found in judgements]
 
 
 def compared(rows: Sequence[dict[str, Any]]) -> int:
@@ -138,10 +138,10 @@ def compared(rows: Sequence[dict[str, Any]]) -> int:
     return len(places)
 
 
-def agreements(said: Iterable[Said]) -> list[dict[str, Any]]:
+def agreements(judgements: Iterable[Said]) -> list[dict[str, Any]]:
     """How alike each two explainers are, on average over questions that both explained."""
     pairs: dict[tuple[str, str], list[tuple[float | None, float]]] = defaultdict(list)
-    for found in said:
+    for found in judgements:
         for one, other in combinations(found, 2):
             pairs[one, other].append(agreement(found[one], found[other]))
     rows = []
@@ -171,7 +171,7 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
     """
     tables: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    said: list[Said] = []
+    judgements: list[Said] = []
     for file in files:
         cases, others = read_cases(file)
         tables[file.stem] = {
@@ -188,7 +188,7 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
         with threadpool_limits(1):  # many small matrices, for which threads only wait
             more, found = rows_of(file.stem, cases)
         rows += more
-        said += found
+        judgements += found
     sys.stderr.write("testing, and comparing explainers with each other\n")
     comparisons = compared(rows)
     return {
@@ -200,5 +200,5 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
         },
         "comparisons": comparisons,
         "rows": rows,
-        "agreement": agreements(said),
+        "agreement": agreements(judgements),
     }

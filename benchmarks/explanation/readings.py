@@ -80,6 +80,6 @@ def readings(
             judge.score(shown, [space + reply] * len(shown), literal=True)
             for reply in ("Yes", "No")
         )
-        said = read_self_explanation(written)
+        explanation = read_self_explanation(written)
         odds = tuple((yes - no).round(4).tolist())
-        yield Reading(one.id, written, said.answer, said.keywords, odds)
+        yield Reading(one.id, written, explanation.answer, explanation.keywords, odds)

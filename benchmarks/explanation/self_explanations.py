@@ -109,8 +109,8 @@ class Study:
 
     def said_without_text(self, requests: Sequence[GenerationRequest]) -> int:
         """To how many questions the model gives any short answer without the passage."""
-        said = self.reader.generate([replace(request, documents=()) for request in requests])
-        return sum(bool(read_self_explanation(one.text).answer) for one in said)
+        replies = self.reader.generate([replace(request, documents=()) for request in requests])
+        return sum(bool(read_self_explanation(one.text).answer) for one in replies)
 
 
 def drawn(keywords: Sequence[str], text: str, rng: random.Random) -> list[str]:

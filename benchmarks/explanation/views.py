@@ -1,4 +1,4 @@
-"""The board as Markdown tables; what stands in the README is one of them."""
+"""The board as Markdown tables: a summary, and a table for each model and dataset."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHORT = (
     "judged citations",
     "holds the answer",
 )
-"""The rows of the README's table."""
+"""The rows of the short table in ``docs/leaderboard.md``."""
 
 _DATASETS = {"hotpotqa": "HotpotQA", "nq": "NQ", "world": "generated world"}
 
@@ -36,7 +36,7 @@ def write(
 
     Args:
         files: of tables; readings beside them are passed over.
-        out: the folder of ``leaderboard.json``, ``leaderboard.md`` and ``readme.md``.
+        out: the folder of ``leaderboard.json``, ``leaderboard.md`` and ``summary.md``.
         more: a Python file with explainers to add.
     """
     if more is not None:
@@ -50,7 +50,7 @@ def write_views(result: Mapping[str, Any], out: Path) -> None:
     """Write the tables of figures that are measured already."""
     text = markdown(result)
     write_text(out / "leaderboard.md", text)
-    write_text(out / "readme.md", short_table(result))
+    write_text(out / "summary.md", short_table(result))
     sys.stdout.write(text)
 
 
@@ -105,7 +105,7 @@ def summary(result: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def short_table(result: Mapping[str, Any]) -> str:
-    """The README's table: at most eight explainers."""
+    """The short table: at most eight explainers."""
     return _summary_table(result, [row for row in summary(result) if row["explainer"] in SHORT])
 
 

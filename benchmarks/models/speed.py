@@ -2,7 +2,7 @@
 
 The prompts are of a dataset's F_G: rule-guided ones (ten documents, up to eight rules), put into
 the model's chat template where it has one, and those that small models read best, one document and
-a statement to continue (`rulerag models tune-prompt`). Both ways run in the same process on one
+a statement to continue (`python -m training.prompts`). Both ways run in the same process on one
 thread and answer the same prompts; CPU seconds are compared, which a busy machine changes least.
 Answers of float32 must be those of ``model.generate``; of bfloat16 the fraction that is equal is
 reported. Each model has a process of its own, which tells its peak memory.

@@ -1,7 +1,7 @@
 """What each step of using a pretrained model gains, on the same documents.
 
 For each model and benchmark: as installed (the default rule-guided prompt), with the prompt that
-:func:`~rulerag.assembly.tune_prompt` chose on F_G, with answers held to the documents' entities
+:func:`~training.prompts.tune_prompt` chose on F_G, with answers held to the documents' entities
 under the prompt chosen for that, and fine-tuned by RGFT where an adapter is named, free and held.
 Beside them two readers that need no model: the symbolic one, and the entity that the documents
 name first. Documents are those of rule-guided BM25; queries are balanced test queries, asked once.
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from rulerag.assembly import PromptTuning, make_pipeline, preset, tune_prompt
+from rulerag.assembly import make_pipeline, preset
 from rulerag.composition import Config
 from rulerag.evaluation import AnswerMatcher, bootstrap_interval, holm, paired_randomization_test
 from rulerag.generation.huggingface import HuggingFaceGenerator, entities_in
@@ -27,6 +27,7 @@ from rulerag.io import prepare_folder, read_json, read_jsonl, write_json, write_
 from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match
 from rulerag.types import Answer, Completion, GenerationRequest
+from training.prompts import PromptTuning, tune_prompt
 
 _TOKENS = 16
 _CITATION_TOKENS = 48
@@ -305,7 +306,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in (row for row in rows if "abstention" in row):  # rows of long ago have none
-        told = [row["abstention"][key] for key in _ABSTENTION]
-        shown = ["–" if value is None else f"{100 * value:.1f}" for value in told]
+        shares = [row["abstention"][key] for key in _ABSTENTION]
+        shown = ["–" if value is None else f"{100 * value:.1f}" for value in shares]
         lines.append(f"| {row['model']} | {row['benchmark']} | " + " | ".join(shown) + " |")
     return "\n".join(lines) + "\n"

@@ -19,7 +19,6 @@ BENCHMARKS = {
     "lattice": "benchmarks.speed.lattice",
     "mining": "benchmarks.speed.mining",
     "retrieval": "benchmarks.speed.retrieval",
-    "similarity": "benchmarks.speed.similarity",
     "thread": "benchmarks.speed.thread",
 }
 """Benchmark modules by name; each has ``main(out: Path | None)``."""

@@ -151,7 +151,7 @@ def main(out: Path | None = None) -> dict[str, Any]:
     mined = AmieMiner(max_atoms=3).mine(train)
     chains = RuleBank(rule for rule in mined if len(rule.body) == 2)
     long = _longer(mined, _LONG)
-    table, plain = TableIndex(train), FactIndex(train)
+    table, plain = TableIndex(train), FactIndex(enumerate(train))
     queries = _questions(graph.test)
     figures: dict[str, Any] = {"before_mb": round(peak_memory_mb())}
     figures["two body atoms"] = _compared(chains, table, plain, queries, _PLAIN)

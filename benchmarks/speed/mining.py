@@ -23,7 +23,6 @@ from typing import Any
 from benchmarks.common.folders import shared_folder
 from benchmarks.common.process_cost import in_fresh_process
 from benchmarks.mining.amie_agreement import Pairs, pairs_by_relation
-from benchmarks.speed import mining_temporal
 from rulerag.console import guarded
 from rulerag.io import write_json
 from rulerag.kg import KnowledgeGraph
@@ -199,7 +198,6 @@ def main(
         runs = [measure(graph, threads) for _ in range(repeats)]
         rows.append(_least(runs))
         _print_row(rows[-1])
-    temporal = mining_temporal.run(repeats)
     plain = _against_plain_python("kinship")
     print(
         f"kinship in plain Python: {plain['plain_python_cpu']:.2f} s CPU for "
@@ -211,9 +209,6 @@ def main(
         "graphs": rows,
         "amie": AMIE,
         "bars": TARGETS,
-        "temporal": temporal,
-        "tlogic": mining_temporal.TLOGIC,
-        "temporal_bars": mining_temporal.TARGETS,
         "plain_python": plain,
     }
     if out is not None:

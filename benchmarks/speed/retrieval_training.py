@@ -1,9 +1,9 @@
 """Speed of a fine-tuning step against the bare model's forward and backward on the same tokens.
 
-Ours is everything that :class:`~training.retriever.trainer.RetrieverTrainer` does in a step:
+Ours is everything that :class:`~training.retriever.trainer.RetrieverTrainer` does in its steps:
 drawing the batch, finding what may not be a negative, cutting texts into tokens, forward, loss,
-backward, clipping and AdamW. The bare loop has its tokens padded beforehand, and neither loss nor
-optimizer.
+backward, clipping, AdamW, and the beginning and end of a run of some steps. The bare loop has its
+tokens padded beforehand, and neither loss nor optimizer.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from rulerag.retrieval.dense import embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
 from rulerag.synthetic import World
-from training.common.checkpoint import RunFolder
 from training.common.processes import Processes
-from training.common.validation import CorpusMatrix
+from training.common.trainer import WholeCheckpoints
 from training.retriever.data import prepare
 from training.retriever.settings import RetrieverSettings
-from training.retriever.trainer import RetrieverTrainer
+from training.retriever.trainer import TrainingSteps, make_trainer
 
 Comparison = Callable[[Callable[[], object], Callable[[], object], int], Any]
 
@@ -38,7 +38,7 @@ def measure_training_step(
     compared: Comparison,
     *,
     batch_size: int = 32,
-    steps: int = 8,
+    steps: int = 32,
     repeats: int = 3,
 ) -> dict[str, Any]:
     """Fine-tune for a few steps, and run the bare model over the same batches.
@@ -57,26 +57,32 @@ def measure_training_step(
         values = {
             "dataset": {"path": ""},
             "model": {"query": ""},
-            "training": {"batch_size": batch_size, "epochs": 1000},
+            "training": {"batch_size": batch_size, "epochs": 1000, "max_steps": steps},
         }
         settings = RetrieverSettings.read({**values, "out": folder, "device": "cpu"})
-        trainer = RetrieverTrainer(
+        vectors = embed_corpus(dataset.corpus, encoder, cache=False).vectors
+        drawn = TrainingSteps(prepare(dataset, settings), len(vectors), settings)
+        trainer = make_trainer(
             settings,
-            dataset,
-            encoder,
-            CorpusMatrix.encode(dataset.corpus, encoder.with_role("document"), cache=False),
-            prepare(dataset, settings),
+            encoder.model,
+            encoder.query_prefix,
+            drawn,
+            vectors,
+            lambda _: {"merit": 0.0},
             Processes("cpu"),
-            RunFolder(Path(folder), settings.fingerprint),
+            Path(folder),
         )
+        # The steps alone: no validation, no checkpoint.
+        trainer.remove_callback(WholeCheckpoints)
+        arguments = trainer.args
+        arguments.eval_strategy = arguments.save_strategy = "no"
+        arguments.eval_on_start = arguments.load_best_model_at_end = False
         first: Any = encoder.model[0]
-        texts = [[e.text for e in trainer.batch(step)[0]] for step in range(steps)]
+        texts = [[e.text for e in drawn[step][0]] for step in range(steps)]
         batches = [encoder.model.preprocess(batch) for batch in texts]
 
         def ours() -> None:
-            for step in range(steps):
-                trainer.step = step
-                trainer.train_step()
+            trainer.train()
 
         def bare() -> None:
             encoder.model.train()

@@ -39,9 +39,9 @@ class UnexpectedError(Exception):
     """The server did what the scripted user does not expect."""
 
 
-def _expect(true: bool, said: object) -> None:
+def _expect(true: bool, message: object) -> None:
     if not true:
-        raise UnexpectedError(str(said))
+        raise UnexpectedError(str(message))
 
 
 class Visitor:
@@ -75,11 +75,11 @@ class Visitor:
             self.wrong.append(f"{system}: {type(error).__name__}: {error}")
 
     def _call(self, what: str, method: str, path: str, body: Any = None) -> Any:
-        said = self._web.request(method, path, json=body)
-        _expect(said.status_code < 400, f"{what}: {said.status_code} {said.text[:200]}")
+        response = self._web.request(method, path, json=body)
+        _expect(response.status_code < 400, f"{what}: {response.status_code} {response.text[:200]}")
         self.done[what] += 1
-        is_json = said.headers["content-type"].startswith("application/json")
-        return said.json() if is_json else said.text
+        is_json = response.headers["content-type"].startswith("application/json")
+        return response.json() if is_json else response.text
 
     def _begun(self, system: str) -> str:
         made = self._call("session", "POST", "/api/sessions", {"system": system})
@@ -109,8 +109,8 @@ class Visitor:
         self._call("redo", "POST", f"/api/sessions/{session}/redo")
 
     def _ask(self, session: str) -> None:
-        said = self._call("answer", "POST", f"/api/sessions/{session}/answer")
-        _expect(isinstance(said["text"], str), said)
+        answer = self._call("answer", "POST", f"/api/sessions/{session}/answer")
+        _expect(isinstance(answer["text"], str), answer)
 
     def _look(self, session: str) -> None:
         for path in ("/", f"/session/{session}", "/red-team", "/docs"):
@@ -242,10 +242,10 @@ def _server(data: Path) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     with (data / _LOG).open("wb") as log:
         process = subprocess.Popen(command, stderr=log)
     try:
-        while not (told := (data / _LOG).read_text()).endswith("\n"):
-            _expect(process.poll() is None, f"the server ended: {told}")
+        while not (written := (data / _LOG).read_text()).endswith("\n"):
+            _expect(process.poll() is None, f"the server ended: {written}")
             time.sleep(0.1)
-        yield process, told.split()[2]
+        yield process, written.split()[2]
     finally:
         process.terminate()
         process.wait(30)

@@ -65,10 +65,10 @@ def _tried(
         )
         report = studio.red_team(suite, options.get("kept"))
         cells += report.cells
-        told = sum(cell.broken for cell in report.cells)
+        broken = sum(cell.broken for cell in report.cells)
         sys.stderr.write(
             f"{time.strftime('%H:%M:%S')} question {number + 1}, {model}, {system}, "
-            f"{'with' if instructed else 'without'} instructions: {told} of {len(report.cells)} "
+            f"{'with' if instructed else 'without'} instructions: {broken} of {len(report.cells)} "
             f"broken, {sum(cell.by_itself for cell in report.cells)} without an attack, "
             f"{sum(cell.probes for cell in report.cells)} probes, "
             f"{time.monotonic() - begun:.0f} s\n"

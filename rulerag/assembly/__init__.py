@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         open_dataset,
     )
     from rulerag.assembly.demo import run_demo
-    from rulerag.assembly.merging_weights import learn_merge_weights
     from rulerag.assembly.presets import (
         CONFIGS,
         experiment,
@@ -31,6 +30,5 @@ if TYPE_CHECKING:
         method,
         preset,
     )
-    from rulerag.assembly.prompt_tuning import READ, PromptTuning, tune_prompt
 else:
     __getattr__ = front_door(__name__)

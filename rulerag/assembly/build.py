@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import FAMILIES, Config, Entry, find, names
+from rulerag.composition import FAMILIES, Config, Entry, Settings, find, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Phrases
 from rulerag.linking import QuestionLinker
@@ -25,18 +25,32 @@ from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
 from rulerag.types import Query
 
-TOP_KEYS = (
-    "metadata",
-    "dataset",
-    "selector",
-    "retriever",
-    "generator",
-    "reader_rules",
-    "top_k",
-    "seed",
-    "expected",
-)
-"""Every key that an experiment file may hold at its top."""
+
+class Experiment(Settings):
+    """The sections of an experiment file, and what it says beside them.
+
+    Args:
+        metadata: what the run is called in tables: ``benchmark``, ``method``.
+        dataset: a component, and ``query_set``: a split, or a set of the dataset.
+        selector: a component; none where no rules guide.
+        retriever: a component.
+        generator: a component.
+        reader_rules: which rules the reader sees, see :class:`~rulerag.RuleRAGPipeline`.
+        top_k: documents of a query.
+        seed: stands in the record of a run.
+        expected: numbers that a run is compared with.
+    """
+
+    metadata: Mapping[str, Any] = {}
+    dataset: Mapping[str, Any] = {}
+    selector: Mapping[str, Any] | None = None
+    retriever: Mapping[str, Any]
+    generator: Mapping[str, Any]
+    reader_rules: str = "selected"
+    top_k: int = 10
+    seed: int = 0
+    expected: Mapping[str, Any] = {}
+
 
 # Settings of an index that `rulerag index` has a flag for, by the same name.
 _INDEXED = ("dates", "encoder")
@@ -67,15 +81,14 @@ class Builder:
 
     Args:
         shared: the shared resources by name, each made when it is first needed.
+        parts: the parts of the run (``selector``, ``retriever``, ``scorer``), for components that
+            hold such a part and state none of their own.
         index: an index on disk, for the first retriever that searches.
-        selector: the guiding rules of every component that states no selector of its own.
-        retriever: what generators search with that state no retriever of their own.
     """
 
     shared: Mapping[str, Callable[[], Any]]
+    parts: Mapping[str, Any] = field(default_factory=dict)
     index: Path | None = None
-    selector: RuleSelector | None = None
-    retriever: Retriever | None = None
     _made: dict[str, Retriever] = field(default_factory=dict)
 
     def make(self, family: str, section: Config) -> Any:
@@ -85,25 +98,23 @@ class Builder:
             ConfigError: an unknown name or key, a value of another kind, a part that is missing,
                 or a component that refused a value; names file and key.
         """
-        known = self._made.get(section.fingerprint) if family == "retriever" else None
-        if known is not None:
-            return known
-        default = FAMILIES[family]
-        if section.get("type") is None and not default:
+        if family == "retriever" and section.fingerprint in self._made:
+            return self._made[section.fingerprint]
+        name = section.read("type", str, FAMILIES[family])
+        if not name:
             raise section.error("is missing", "type", hint=f"one of {', '.join(names(family))}")
-        where = f"{section.where}.type" if section.where else "type"
-        entry = find(family, section.read("type", str, default), key=where)
+        entry = find(family, name, key=f"{section.where}.type".removeprefix("."))
         section.check(entry.keys)
         plain = section.without("type", *entry.holds).to_dict()
         entry.settings.read(plain, source=section.source, where=section.where)
-        given = {name: self._resource(entry, one) for name, one in entry.injected.items()}
-        given |= {name: self._part(entry, section, name) for name in entry.holds}
+        given = {key: self._resource(entry, one) for key, one in entry.injected.items()}
+        given |= {key: self._part(entry, section, key) for key in entry.holds}
         folder = self._index_of(entry)
         try:
             if folder is None:
                 made = entry.maker(**given, **plain)
             else:
-                made = _opened(entry, section, folder, {**given, **plain})
+                made = _open_index(entry, section, folder, {**given, **plain})
         except ConfigError as error:
             if error.path is not None or error.key is None:
                 raise
@@ -116,40 +127,29 @@ class Builder:
         """What a parameter that holds components gets."""
         family = entry.holds[name]
         if family.endswith("*"):
-            default = inspect.signature(entry.maker).parameters[name].default
+            default = entry.parameters[name].default
             if section.get(name) is None and default is not inspect.Parameter.empty:
                 return default
-            parts = section.read(name, tuple)
-            for number, part in enumerate(parts):
-                if not isinstance(part, Config):
-                    hint = f"write {{type: {part}}}"
-                    raise section.error("expected a section of keys", f"{name}.{number}", hint=hint)
-            return [self.make(family.removesuffix("*"), part) for part in parts]
-        if section.get(name) is not None:
-            return self.make(family, section.section(name))
-        scorer = getattr(self.retriever, "scorer", None)  # of the run's retriever
-        run = {"selector": self.selector, "retriever": self.retriever, "scorer": scorer}
-        shared = run.get(name)
-        if shared is not None:
-            return shared
-        if name == "selector":
-            raise ConfigError(
-                f"the {entry.name} {entry.family} needs guiding rules",
-                path=section.source,
-                key="selector",
-                hint="add selector: {type: head}",
-            )
-        if FAMILIES[family]:
-            return self.make(family, section.section(name))
-        hint = f"write {name}: {{type: …}}, one of {', '.join(names(family))}"
-        raise section.error("is missing", name, hint=hint)
+            return [
+                self.make(family.removesuffix("*"), section.section(f"{name}.{number}"))
+                for number in range(len(section.read(name, tuple)))
+            ]
+        if section.get(name) is None:
+            if self.parts.get(name) is not None:
+                return self.parts[name]
+            if name == "selector":
+                message = f"the {entry.name} {entry.family} needs guiding rules"
+                hint = "add selector: {type: head}"
+                raise ConfigError(message, path=section.source, key=name, hint=hint)
+            if not FAMILIES[family]:
+                hint = f"write {name}: {{type: …}}, one of {', '.join(names(family))}"
+                raise section.error("is missing", name, hint=hint)
+        return self.make(family, section.section(name))
 
     def _resource(self, entry: Entry, name: str) -> Any:
         if name not in self.shared:
-            raise ConfigError(
-                f"the {entry.family} {entry.name!r} asks for {name}, which is not at hand here",
-                hint=did_you_mean(name, self.shared),
-            )
+            message = f"the {entry.family} {entry.name!r} needs {name}, which is not at hand here"
+            raise ConfigError(message, hint=did_you_mean(name, self.shared))
         return self.shared[name]()
 
     def _index_of(self, entry: Entry) -> Path | None:
@@ -158,16 +158,13 @@ class Builder:
         if entry.family != "retriever" or wraps or self.index is None:
             return None
         if entry.loader is None:
-            raise ConfigError(
-                f"the {entry.name} retriever keeps no index on disk",
-                key="index",
-                hint="leave --index out",
-            )
+            message = f"the {entry.name} retriever keeps no index on disk"
+            raise ConfigError(message, key="index", hint="leave --index out")
         folder, self.index = self.index, None
         return folder
 
 
-def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
+def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
     """A retriever on its index; settings that the index was not built with are an error."""
     assert entry.loader is not None  # noqa: S101  (checked when it was chosen)
     taken = inspect.signature(entry.loader).parameters
@@ -186,7 +183,7 @@ def _opened(entry: Entry, section: Config, folder: Path, values: Mapping[str, An
     return opened
 
 
-def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
+def resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
     """What components may ask for, of a dataset and a run."""
 
     def known() -> Any:
@@ -224,6 +221,7 @@ def _resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[
         "time_unit": lambda: step,
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: options.progress,
+        "backend": lambda: None,  # work of a configuration stays in this process
     }
 
 
@@ -244,12 +242,8 @@ def make_miner(name: str, **options: Any) -> RuleMiner:
         ConfigError: an unknown name, or an option that the miner does not take.
     """
     entry = find("miner", name, key="miner")
-    taken = {*inspect.signature(entry.maker).parameters, *entry.settings.model_fields}
-    for key in options:
-        if key not in taken:
-            raise ConfigError(
-                f"the miner {name!r} has no such option", key=key, hint=did_you_mean(key, taken)
-            )
+    stated = {key: value for key, value in options.items() if key not in entry.injected}
+    entry.settings.read(stated)
     miner: RuleMiner = entry.maker(**options)
     return miner
 
@@ -283,7 +277,7 @@ def make_selector(
     """
     if config.get("selector") is None:
         return None
-    shared = {} if dataset is None else _resources(dataset, Options())
+    shared = {} if dataset is None else resources(dataset, Options())
     builder = Builder({**shared, "bank": lambda: rules})
     selector: RuleSelector = builder.make("selector", config.section("selector"))
     if dataset is None or not dataset.templates:
@@ -310,7 +304,8 @@ def make_generator(
     Raises:
         ConfigError: an unknown name or key.
     """
-    builder = Builder(_resources(dataset, options or Options()), retriever=retriever)
+    parts = {"retriever": retriever, "scorer": getattr(retriever, "scorer", None)}
+    builder = Builder(resources(dataset, options or Options()), parts)
     generator: Generator = builder.make("generator", config.section("generator"))
     return generator
 
@@ -331,7 +326,7 @@ def make_scorer(
     section = config.section("retriever")
     if section.get("scorer") is None:
         raise section.error("is missing", "scorer", hint="name a method with one: bm25-scored")
-    builder = Builder(_resources(dataset, options or Options()))
+    builder = Builder(resources(dataset, options or Options()))
     scorer: CandidateScorer = builder.make("scorer", section.section("scorer"))
     return scorer
 
@@ -354,7 +349,7 @@ def make_retriever(
         ConfigError: an unknown name or key, or a part that does not fit another.
     """
     options = options or Options()
-    builder = Builder(_resources(dataset, options), options.index, selector)
+    builder = Builder(resources(dataset, options), {"selector": selector}, options.index)
     retriever: Retriever = builder.make("retriever", config.section("retriever"))
     return retriever
 
@@ -368,15 +363,16 @@ def make_pipeline(
         ConfigError: an unknown name or key; names file and key.
     """
     options = options or Options()
-    config.check(TOP_KEYS, required=("retriever", "generator"))
+    values = {key: value for key, value in config.to_dict().items() if value is not None}
+    stated = Experiment.read(values, source=config.source)
     selector = make_selector(config, dataset.rules, dataset)
     retriever = make_retriever(config, dataset, selector, options)
     return RuleRAGPipeline(
         retriever,
         make_generator(config, dataset, options, retriever=retriever),
         selector=selector,
-        top_k=config.read("top_k", int, 10),
-        reader_rules=config.read("reader_rules", str, "selected"),
+        top_k=stated.top_k,
+        reader_rules=stated.reader_rules,
         keep_union=options.keep_union,
         fingerprints={"dataset": dataset.fingerprint, "rules": dataset.rules.fingerprint},
         labels=dataset.labels["entities"],

@@ -27,12 +27,12 @@ from rulerag.text import exact_match
 from rulerag.types import Answer
 
 # A rule counts as found from these on; the worlds hold no other rule of one atom above them.
-_LEAST = {"min_confidence": 0.3, "min_support": 20}
-_METHODS = (
-    ("BM25", "bm25", "none"),
-    ("BM25, rule-guided", "bm25", "guided"),
-    ("symbolic", "symbolic", "guided"),
-)
+_LEAST_CONFIDENCE, _LEAST_SUPPORT = 0.3, 20
+_METHODS = {
+    "BM25": ("bm25", "none"),
+    "BM25, rule-guided": ("bm25", "guided"),
+    "symbolic": ("symbolic", "guided"),
+}
 _SHOWN = 2
 _SHOWN_METHOD = "BM25, rule-guided"
 
@@ -61,15 +61,14 @@ class MiningCheck:
 def mine_world(world: World) -> tuple[RuleBank, float]:
     """The rules of a world's training facts, and the seconds that mining took."""
     if world.kind == "temporal":
-        miner = make_miner("tlogic", **_LEAST)
+        miner = make_miner("tlogic", min_confidence=_LEAST_CONFIDENCE, min_support=_LEAST_SUPPORT)
     else:
-        miner = make_miner(
-            "amie", max_atoms=2, min_pca_confidence=_LEAST["min_confidence"], min_head_size=1
-        )
+        least = {"min_pca_confidence": _LEAST_CONFIDENCE, "min_head_size": 1}
+        miner = make_miner("amie", max_atoms=2, **least)
     started = time.perf_counter()
     bank = miner.mine(world.graph.train)
     seconds = time.perf_counter() - started
-    return bank.filter(min_support=int(_LEAST["min_support"])), seconds
+    return bank.filter(min_support=_LEAST_SUPPORT), seconds
 
 
 def check_mining(world: World, bank: RuleBank, seconds: float = 0.0) -> MiningCheck:
@@ -186,18 +185,14 @@ def _run_world(
     dataset = world_dataset(world, bank)
     dataset.save(folder / world.kind / "dataset")
     pipelines, results = {}, []
-    for name, retriever, rules in _METHODS:
-        config = _config(folder / world.kind / "dataset", name, retriever, rules)
+    for name, (retriever, rules) in _METHODS.items():
+        values = preset(folder / world.kind / "dataset", retriever=retriever, rules=rules).to_dict()
+        about = {"method": name, "benchmark": f"{world.kind} world"}
+        config = Config({**values, "metadata": about})
         pipelines[name] = make_pipeline(config, dataset)
+        queries, place = dataset.query_set("full"), _run_folder(folder, world.kind, name)
         results.append(
-            run_experiment(
-                pipelines[name],
-                dataset,
-                dataset.query_set("full"),
-                _run_folder(folder, world.kind, name),
-                config=config,
-                overwrite=True,
-            )
+            run_experiment(pipelines[name], dataset, queries, place, config=config, overwrite=True)
         )
     shown = ("answer_recall@10", "answer_recall@10_union", "exact_match", "token_f1")
     say(results_table(results, shown).to_markdown())
@@ -249,14 +244,7 @@ def _examples(world: World, dataset: RuleQADataset, pipeline: RuleRAGPipeline) -
 
 
 def _run_folder(folder: Path, kind: str, method: str) -> Path:
-    (name,) = [f"{found}-{rules}" for known, found, rules in _METHODS if known == method]
-    return folder / kind / name
-
-
-def _config(dataset: Path, name: str, retriever: str, rules: str) -> Config:
-    values = preset(dataset, retriever=retriever, rules=rules).to_dict()
-    values["metadata"] = {"method": name, "benchmark": dataset.parent.name + " world"}
-    return Config(values)
+    return folder / kind / "-".join(_METHODS[method])
 
 
 def _explain(answers: Sequence[Answer], generator: Any, *, progress: bool) -> list[Explanation]:

@@ -1,33 +1,32 @@
-"""Methods by name, from the fragments in ``configs/``: a retriever, a generator, a dataset.
+"""Methods by name: ``bm25-guided__symbolic`` is a retriever and a generator of ``configs/``.
 
-``bm25-guided__symbolic`` is ``configs/retrievers/bm25-guided.yaml`` and
-``configs/generators/symbolic.yaml``; what differs on one dataset stands in its file under
-``configs/datasets/``, by the name of the retriever, the generator or the method. A component that
-has no fragment goes by its name in the registry, with its defaults.
+A dataset's file (``configs/datasets/``) is laid over the tables of retrievers and generators by
+their names; a method is its retriever, its generator, what the dataset sets, and what it sets for
+this method, each laid over those before it; ``key=value`` comes last. A component that has no entry
+in a table goes by its name in the registry, with its defaults.
 """
 
 from __future__ import annotations
 
 import difflib
-import inspect
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import rulerag
-from rulerag.assembly.build import TOP_KEYS
+from rulerag.assembly.build import Experiment
 from rulerag.composition import (
     Config,
     find,
-    frozen,
     known_keys,
     load_config,
     merged_values,
     names,
     parse_override,
     read_values,
+    with_overrides,
 )
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.io import read_json
@@ -40,57 +39,94 @@ _PACKAGE = Path(rulerag.__file__).parent
 CONFIGS = _PACKAGE / "configs"
 if not CONFIGS.is_dir():
     CONFIGS = _PACKAGE.parent / "configs"
-"""The fragments: inside the installed package, beside it in a checkout."""
+"""The tables: inside the installed package, beside it in a checkout."""
 
 
-def fragments(folder: str) -> list[str]:
-    """The names of ``configs/<folder>/`` that are not variants of another."""
-    names = {file.stem for file in (CONFIGS / folder).glob("*.yaml")}
-    return sorted(name for name in names if name.rpartition("-")[0] not in names)
+def _table(name: str) -> Mapping[str, Any]:
+    """A table of ``configs/``, by name; empty where there is none."""
+    return _table_seen_from(os.getcwd(), name)
 
 
-@dataclass(frozen=True)
-class _About:
-    """What the fragments say of a dataset.
+@cache
+def _table_seen_from(folder: str, name: str) -> Mapping[str, Any]:
+    """A table whose paths are relative to the current folder."""
+    file = CONFIGS / f"{name}.yaml"
+    return read_values(file) if file.is_file() else {}
+
+
+def fragments(table: str) -> list[str]:
+    """The names in ``configs/<table>.yaml`` that are not variants of another."""
+    stated = _table(table)
+    return sorted(name for name in stated if name.rpartition("-")[0] not in stated)
+
+
+def is_variant(retriever: str) -> bool:
+    """Whether a retriever is one of the tables, which says itself what it does with rules."""
+    return retriever in _table("retrievers") and retriever not in fragments("retrievers")
+
+
+class _Tables:
+    """The tables of ``configs/`` with a dataset's file over them.
 
     Args:
-        values: its own settings.
-        retrievers: what differs, by the name of a retriever's fragment.
-        generators: by that of a generator's.
-        methods: by the name of a method.
-        expected: measured numbers, by the name of a method.
+        benchmark: the name of the dataset, that of a file in ``configs/datasets/`` or another.
+        undated: whether a dataset of another name has no dates.
     """
 
-    values: Mapping[str, Any]
-    retrievers: Mapping[str, Any]
-    generators: Mapping[str, Any]
-    methods: Mapping[str, Any]
-    expected: Mapping[str, Any]
+    def __init__(self, benchmark: str = "", *, undated: bool = False) -> None:
+        over = dict(_table(f"datasets/{benchmark}"))
+        if not over and undated:
+            over = dict(_table("datasets/undated"))
+        self.benchmark = benchmark
+        self.expected = _table(f"expected/{benchmark}")
+        self.methods: Mapping[str, Any] = over.pop("methods", {})
+        self.entries = {
+            table: merged_values(_table(table), over.pop(table, {}))
+            for table in ("retrievers", "generators")
+        }
+        self.dataset = merged_values({"metadata": {"benchmark": benchmark}}, over)
+
+    def part(self, family: str, name: str) -> dict[str, Any]:
+        """The settings of a retriever or generator: its entry, or the component of that name."""
+        stated = _table(f"{family}s")
+        if name not in stated and name not in names(family):
+            hint = did_you_mean(name, [*stated, *names(family)])
+            raise ConfigError(f"no {family} is called {name!r}", key=family, hint=hint)
+        own = dict(self.entries.get(f"{family}s", {}).get(name, {}))
+        base = own.pop("extends", None)
+        below = self.part(family, base) if base else {}
+        if name not in stated:
+            below = {family: {"type": name}}
+        return merged_values(below, _with_benchmark(own, self.benchmark))
+
+    def method(self, name: str) -> dict[str, Any]:
+        """The settings of a method, with what is expected of it."""
+        retriever, both, generator = name.partition("__")
+        if not both:
+            raise ConfigError(
+                f"{name!r} is no method and no experiment file",
+                hint="name <retriever>__<generator>, such as bm25-guided__symbolic, or a YAML file",
+            )
+        values: dict[str, Any] = {"metadata": _table("methods").get(name, {"method": name})}
+        for part in (
+            self.part("retriever", retriever),
+            self.part("generator", generator),
+            self.dataset,
+            self.methods.get(name, {}),
+        ):
+            values = merged_values(values, part)
+        # What is found does not hang on who reads it.
+        found = self.expected.get(f"{retriever}__symbolic", {})
+        expected = {key: value for key, value in found.items() if key.startswith("answer_recall")}
+        expected |= self.expected.get(name, {})
+        return {**values, "expected": expected} if expected else values
 
 
-def _about(benchmark: str, *, static: bool = False) -> _About:
-    known = CONFIGS / "datasets" / f"{benchmark}.yaml"
-    values: dict[str, Any] = {"metadata": {"benchmark": benchmark}}
-    expected: dict[str, Any] = {}
-    if benchmark and known.is_file():
-        values = read_values(known)
-        measured = CONFIGS / "expected" / known.name
-        expected = read_values(measured) if measured.is_file() else {}
-    elif static:
-        values |= read_values(CONFIGS / "datasets" / "undated.yaml")
-    parts = {part: values.pop(part, {}) for part in ("retrievers", "generators", "methods")}
-    return _About(values, **parts, expected=expected)
-
-
-def _fragment(folder: str, family: str, name: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a retriever or generator: its file, or the component of that name."""
-    file = CONFIGS / folder / f"{name}.yaml"
-    if file.is_file():
-        return read_values(file, changes)
-    if name in names(family):
-        return {family: {"type": name}}
-    known = [*(other.stem for other in file.parent.glob("*.yaml")), *names(family)]
-    raise ConfigError(f"no {family} is called {name!r}", key=family, hint=did_you_mean(name, known))
+def _with_benchmark(values: Any, benchmark: str) -> Any:
+    """The values with the name of the dataset in place of ``${benchmark}``."""
+    if isinstance(values, Mapping):
+        return {key: _with_benchmark(value, benchmark) for key, value in values.items()}
+    return values.replace("${benchmark}", benchmark) if isinstance(values, str) else values
 
 
 def method(
@@ -102,44 +138,14 @@ def method(
         name: ``<retriever>__<generator>``.
         benchmark: a file of ``configs/datasets/``, or another name: then nothing differs, but for
             what ``static`` says.
-        overrides: ``key=value``, see :func:`~rulerag.composition.load_config`; every key of a
-            component
-            may be set.
+        overrides: ``key=value``; every key of a component may be set.
         static: whether a dataset of another name has no dates.
 
     Raises:
         ConfigError: no such retriever or generator, or a wrong override.
     """
-    values = _method_values(name, _about(benchmark, static=static))
-    return frozen(values, overrides, keys=_keys)
-
-
-@cache
-def _titles() -> Mapping[str, Any]:
-    """What the named methods are called in tables."""
-    return read_values(CONFIGS / "methods.yaml")
-
-
-def _method_values(name: str, about: _About) -> dict[str, Any]:
-    retriever, both, generator = name.partition("__")
-    if not both:
-        raise ConfigError(
-            f"{name!r} is no method and no experiment file",
-            hint="name <retriever>__<generator>, such as bm25-guided__symbolic, or a YAML file",
-        )
-    values: dict[str, Any] = {"metadata": dict(_titles().get(name, {"method": name}))}
-    for part in (
-        _fragment("retrievers", "retriever", retriever, about.retrievers),
-        _fragment("generators", "generator", generator, about.generators),
-        about.values,
-        about.methods.get(name, {}),
-    ):
-        values = merged_values(values, part)
-    # What is found does not hang on who reads it.
-    found = about.expected.get(f"{retriever}__symbolic", {})
-    expected = {key: value for key, value in found.items() if key.startswith("answer_recall")}
-    expected |= about.expected.get(name, {})
-    return {**values, "expected": expected} if expected else values
+    values = _Tables(benchmark, undated=static).method(name)
+    return Config(with_overrides(values, overrides, _keys))
 
 
 def experiment(
@@ -156,33 +162,38 @@ def experiment(
     Raises:
         ConfigError: no such file or method, a method without a dataset, or a wrong override.
     """
-    chosen, rest = _chosen(overrides)
-    if str(target).endswith((".yaml", ".yml")):
-        source: Path | None = Path(target)
-        values = read_values(Path(target))
-        _refuse_bare_names(values, Path(target))
+    chosen, rest = _split_overrides(overrides)
+    source = Path(target) if str(target).endswith((".yaml", ".yml")) else None
+    if source is not None:
+        values = read_values(source)
+        for family in ("retriever", "generator"):
+            if isinstance(name := values.get(family), str):
+                hint = f"write {family}: {{type: …}}, or add {family}={name} to the command"
+                message = f"names {name!r}, and a file states settings"
+                raise ConfigError(message, path=source, key=family, hint=hint)
     else:
-        source, (retriever, both, generator) = None, str(target).partition("__")
+        retriever, both, generator = str(target).partition("__")
         # Another half of the method's name is another method.
-        if both and "retriever" in chosen:
-            retriever = chosen.pop("retriever")
-        if both and (CONFIGS / "generators" / f"{chosen.get('generator')}.yaml").is_file():
+        if both:
+            retriever = chosen.pop("retriever", retriever)
+        if both and chosen.get("generator") in _table("generators"):
             generator = chosen.pop("generator")
         if dataset is None and both:
             hint = f"rulerag evaluate {target} --dataset FOLDER --out DIR"
             raise ConfigError("a method needs a dataset", key="dataset", hint=hint)
         name, dated, _ = _manifest(dataset or Path())
-        about = _about(name, static=not dated)
-        values = _method_values(f"{retriever}{both}{generator}", about)
+        values = _Tables(name, undated=not dated).method(f"{retriever}{both}{generator}")
     if dataset is not None:
         values = merged_values(values, {"dataset": {"path": str(dataset)}})
+    plain = _Tables()
     for family, name in chosen.items():
         values.pop(family, None)
-        values = merged_values(values, _part(family, name))
-    return frozen(values, rest, source=source, keys=_keys)
+        part = _generator(name, plain) if family == "generator" else plain.part(family, name)
+        values = merged_values(values, part)
+    return Config(with_overrides(values, rest, _keys, source), source=source)
 
 
-def _chosen(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+def _split_overrides(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Whole components that overrides name, by family, and the other overrides."""
     chosen: dict[str, str] = {}
     rest = []
@@ -197,14 +208,6 @@ def _chosen(overrides: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     return chosen, rest
 
 
-def _part(family: str, name: str) -> dict[str, Any]:
-    if family == "generator":
-        return _generator(name)
-    if family == "retriever":
-        return _fragment("retrievers", family, name, {})
-    return {family: {"type": name}}
-
-
 def _manifest(folder: Path) -> tuple[str, bool, bool]:
     """The name of a dataset folder, and whether it has dates and predictions, as far as it says."""
     manifest = folder / "manifest.json"
@@ -213,29 +216,15 @@ def _manifest(folder: Path) -> tuple[str, bool, bool]:
     if not isinstance(stated, dict):
         stated = {}
     home = folder.resolve().parent if folder.is_file() else folder
-    foretold = stated.get("prediction") is True
-    return str(stated.get("name") or home.name), bool(stated.get("calendar", True)), foretold
+    predicts = stated.get("prediction") is True
+    return str(stated.get("name") or home.name), bool(stated.get("calendar", True)), predicts
 
 
 def _keys(values: Mapping[str, Any]) -> Iterator[str]:
     """Every key that an experiment may set."""
-    yield from TOP_KEYS
+    yield from Experiment.model_fields
     yield "dataset.query_set"
     yield from known_keys({"dataset": {}, **values})
-
-
-def _refuse_bare_names(values: Mapping[str, Any], source: Path) -> None:
-    """Say how a component is named in a file that states its name alone."""
-    for family in ("retriever", "generator"):
-        name = values.get(family)
-        if isinstance(name, str):
-            raise ConfigError(
-                f"names {name!r}, and a file states settings",
-                path=source,
-                key=family,
-                hint=f"write {family}: {{type: …}}, or leave it out and add {family}={name} to "
-                "the command",
-            )
 
 
 # --- the settings behind a bare command ----------------------------------------------------------
@@ -267,7 +256,7 @@ def preset(
         fusion: how the rule-guided list is fused with the plain one, a name of
             :data:`~rulerag.retrieval.base.fusion.METHODS`; not at all when None.
         generator: ``symbolic`` (also when None), ``candidate`` or another of
-            ``configs/generators/``, a YAML file with a section ``generator``, or else a causal
+            ``configs/generators.yaml``, a YAML file with a section ``generator``, or else a causal
             language model: a folder or a name on the Hub, ``rulerag-nano-llama`` for the small one
             that is installed.
 
@@ -276,29 +265,19 @@ def preset(
             retriever of the tables, an encoder for another retriever than dense, nothing to fuse,
             or a file without the section.
     """
-    if not is_variant(retriever):
-        entry = find("retriever", retriever, key="retriever")
-        if {"retriever", "retrievers"} & set(inspect.signature(entry.maker).parameters):
-            tables = sorted(file.stem for file in (CONFIGS / "retrievers").glob("bm25-*.yaml"))
-            raise ConfigError(
-                f"{retriever} needs another retriever inside",
-                key="retriever",
-                hint=f"one of the tables, {', '.join(tables)}, or an experiment file",
-            )
     if rules not in RULES:
         raise ConfigError(f"unknown choice {rules!r}", key="rules", hint=" or ".join(RULES))
-    name, dated, foretold = _manifest(Path(dataset))
+    name, dated, predicts = _manifest(Path(dataset))
     # An undated corpus of one's own may well state what is asked; a retriever of the tables is what
     # it is there.
-    about = _about(name, static=not dated and (foretold or is_variant(retriever)))
+    tables = _Tables(name, undated=not dated and (predicts or is_variant(retriever)))
     values = merged_values(
-        _retriever(retriever, rules, about), _generator(str(generator or "symbolic"), about)
+        _retriever(retriever, rules, tables), _generator(str(generator or "symbolic"), tables)
     )
     if encoder is not None:
         if retriever.partition("-")[0] != "dense":
-            raise ConfigError(
-                f"{retriever} has no encoder", key="encoder", hint="add --retriever dense"
-            )
+            hint = "add --retriever dense"
+            raise ConfigError(f"{retriever} has no encoder", key="encoder", hint=hint)
         values["retriever"] = _with_innermost(values["retriever"], {"encoder": str(encoder)})
     if fusion is not None:
         values["retriever"] = _fused(values["retriever"], fusion)
@@ -312,21 +291,13 @@ def following_all(config: Config) -> Config:
     For questions in one's own words; one that has a single meaning is guided as before
     (:class:`rulerag.linking.LinkedSelector`). One without rules stays as it is.
     """
-    values = config.to_dict()
-    selector = values.get("selector")
+    selector = config.section("selector").to_dict()
     if not selector or selector.get("type") == "linked":
         return config
-    return Config({**values, "selector": {"type": "linked", "selector": selector}})
+    return Config({**config.to_dict(), "selector": {"type": "linked", "selector": selector}})
 
 
-def is_variant(retriever: str) -> bool:
-    """Whether a retriever is one of the tables, which says itself what it does with rules."""
-    return (CONFIGS / "retrievers" / f"{retriever}.yaml").is_file() and (
-        retriever not in fragments("retrievers")
-    )
-
-
-def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
+def _retriever(retriever: str, rules: str, tables: _Tables) -> dict[str, Any]:
     if is_variant(retriever):
         if rules == "none":
             raise ConfigError(
@@ -334,7 +305,13 @@ def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
                 key="rules",
                 hint=f"leave it out, or use --retriever {retriever.partition('-')[0]} --rules none",
             )
-        return _fragment("retrievers", "retriever", retriever, about.retrievers)
+        return tables.part("retriever", retriever)
+    parts = find("retriever", retriever, key="retriever").holds.values()
+    if any(part.startswith("retriever") for part in parts):
+        known = sorted(one for one in _table("retrievers") if one.startswith("bm25-"))
+        hint = f"one of the tables, {', '.join(known)}, or an experiment file"
+        message = f"{retriever} needs another retriever inside"
+        raise ConfigError(message, key="retriever", hint=hint)
     if retriever == "symbolic" and rules == "none":
         raise ConfigError(
             "the symbolic retriever executes rules, it cannot go without them",
@@ -342,10 +319,10 @@ def _retriever(retriever: str, rules: str, about: _About) -> dict[str, Any]:
             hint="use --rules guided, or another retriever",
         )
     if rules == "none" or retriever == "symbolic":
-        return _fragment("retrievers", "retriever", retriever, about.retrievers)
-    if (CONFIGS / "retrievers" / f"{retriever}-guided.yaml").is_file():
-        return _fragment("retrievers", "retriever", f"{retriever}-guided", about.retrievers)
-    values = _fragment("retrievers", "retriever", "bm25-guided", about.retrievers)
+        return tables.part("retriever", retriever)
+    if f"{retriever}-guided" in _table("retrievers"):
+        return tables.part("retriever", f"{retriever}-guided")
+    values = tables.part("retriever", "bm25-guided")
     return {**values, "retriever": _with_innermost(values["retriever"], {"type": retriever})}
 
 
@@ -353,7 +330,7 @@ def _with_innermost(section: Mapping[str, Any], change: Mapping[str, Any]) -> di
     """Settings of a retriever, those of the one that searches changed."""
     if "retriever" in section:
         return {**section, "retriever": _with_innermost(section["retriever"], change)}
-    return merged_values({"retriever": section}, {"retriever": change})["retriever"]  # type: ignore[no-any-return]
+    return dict(change) if "type" in change else {**section, **change}
 
 
 def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
@@ -367,14 +344,14 @@ def _fused(section: Mapping[str, Any], fusion: str) -> dict[str, Any]:
     return {"type": "fused", "method": fusion, "retrievers": [section, section["retriever"]]}
 
 
-def _generator(name: str, about: _About | None = None) -> dict[str, Any]:
+def _generator(name: str, tables: _Tables) -> dict[str, Any]:
     """The settings of a generator by name, by file, or by model."""
-    changes = about.generators if about is not None else {}
-    if (CONFIGS / "generators" / f"{name}.yaml").is_file():
-        return _fragment("generators", "generator", name, changes)
+    if name in _table("generators"):
+        return tables.part("generator", name)
     if name.endswith((".yaml", ".yml")):
         config = load_config(name)
-        config.check(tuple(config), required=("generator",))
+        if config.get("generator") is None:
+            raise config.error("is missing", "generator", hint="write generator: {type: …}")
         return {"generator": config.section("generator").to_dict()}
     if name in names("generator"):
         raise ConfigError(
@@ -383,13 +360,9 @@ def _generator(name: str, about: _About | None = None) -> dict[str, Any]:
             hint=f"a YAML file with generator: {{type: {name}, …}}, or the folder of a model",
         )
     # A slip of the pen is named before the Hub is searched for a model of that name.
-    known = [file.stem for file in (CONFIGS / "generators").glob("*.yaml")]
     models = (*SHIPPED, *known_models())
-    likely = difflib.get_close_matches(name, (*known, *models), 1, 0.8)
+    likely = difflib.get_close_matches(name, (*_table("generators"), *models), 1, 0.8)
     if likely and name not in models and not Path(name).exists():
-        raise ConfigError(
-            f"no generator is called {name!r}",
-            key="generator",
-            hint=f"did you mean {likely[0]!r}?",
-        )
+        hint = f"did you mean {likely[0]!r}?"
+        raise ConfigError(f"no generator is called {name!r}", key="generator", hint=hint)
     return {"generator": {"type": "huggingface", "model": name}}

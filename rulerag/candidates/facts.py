@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rulerag.arrays import Bools, Doubles, Floats, Longs
-from rulerag.cache import remembered_arrays
 from rulerag.errors import EmptyDataError
-from rulerag.io import StoredRecords, fingerprint_object, to_json
-from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary, derived_phrase
+from rulerag.io import fingerprint_object
+from rulerag.kg import FactTable, corpus_facts, derived_phrase
+from rulerag.kg.grounding import TableIndex
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
@@ -24,43 +22,6 @@ NO_TIME = np.iinfo(np.int32).max
 """Stands for a time after all facts."""
 INVERSE = "^"
 """Stands before a relation whose subject is asked for."""
-
-
-def _stated(documents: Sequence[Document]) -> tuple[FactTable, Longs]:
-    """The facts of documents, and for each the place of the document that states it.
-
-    Raises:
-        EmptyDataError: no document states a fact.
-        DataFormatError: some facts are dated and others are not.
-    """
-    facts = [fact for document in documents for fact in document.facts]
-    if not facts:
-        raise EmptyDataError(
-            "no document states a fact, so no candidate can be scored",
-            hint="use documents with metadata.facts (rulerag extract makes such a corpus)",
-        )
-    table = KnowledgeGraph.from_facts(facts, name="corpus").train
-    # What is in words here are the labels of a dataset, not those of names alone.
-    plain = Vocabulary(table.entities.names), Vocabulary(table.relations.names)
-    sizes = [len(document.facts) for document in documents]
-    owner = np.repeat(np.arange(len(documents)), sizes)
-    return replace(table, entities=plain[0], relations=plain[1]), owner
-
-
-def _remembered(documents: StoredRecords[Document]) -> tuple[FactTable, Longs]:
-    """The same of a corpus that is stored, whose documents are not all read again."""
-
-    def make() -> dict[str, npt.NDArray[Any]]:
-        table, owner = _stated(documents)
-        names = table.entities.names, table.relations.names
-        entities, relations = (np.frombuffer(to_json(one).encode(), np.uint8) for one in names)
-        return {"entities": entities, "relations": relations, "rows": table.rows, "owner": owner}
-
-    found = remembered_arrays("scorers", ["facts", documents.fingerprint], make)
-    entities, relations = (
-        Vocabulary(json.loads(found[key].tobytes())) for key in ("entities", "relations")
-    )
-    return FactTable.of(found["rows"], entities, relations, Calendar(), "corpus"), found["owner"]
 
 
 class CorpusFacts:
@@ -83,12 +44,12 @@ class CorpusFacts:
     ) -> None:
         self.documents = documents
         self.labels = labels or {}
-        self.table: FactTable
-        self.owner: Longs
-        if isinstance(documents, StoredRecords):
-            self.table, self.owner = _remembered(documents)
-        else:
-            self.table, self.owner = _stated(documents)
+        self.table, self.owner = corpus_facts(documents)
+        if not len(self.table):
+            raise EmptyDataError(
+                "no document states a fact, so no candidate can be scored",
+                hint="use documents with metadata.facts (rulerag extract makes such a corpus)",
+            )
         self.forward: CorpusFacts | None = None
         """The facts as stated, where the ends of these are swapped."""
 
@@ -204,15 +165,15 @@ class CorpusFacts:
 
     def stated(self, subject: int, relation: int) -> Longs:
         """The rows of a subject and a relation, in the order of the corpus."""
-        found = self.rows(relation)
-        subjects = self._subjects_of(relation)
-        start, end = np.searchsorted(subjects[0], [subject, subject + 1])
-        return found[subjects[1][start:end]]
+        if min(subject, relation) < 0:
+            return np.zeros(0, np.int64)
+        spans = self.index.spans(np.array([subject]), np.array([relation]))
+        _, _, rows, _ = self.index.at(*spans)
+        return np.sort(rows)
 
     def around(self, entity: int) -> Longs:
         """The rows of an entity's facts, as subject or as object, each once."""
-        bounds, order = self._by_end
-        return np.unique(order[bounds[entity] : bounds[entity + 1]] % len(self))
+        return np.unique(self.index.neighbours(entity).row)
 
     def answers(self, relation: int, time: int = NO_TIME) -> tuple[Longs, Doubles]:
         """The objects of a relation and how often each is one, in the order that breaks ties.
@@ -311,21 +272,6 @@ class CorpusFacts:
         return np.concatenate([[0], np.cumsum(sizes)]), order
 
     @cached_property
-    def _by_end(self) -> tuple[Longs, Longs]:
-        ends = np.concatenate([self.table.subject, self.table.object])
-        order = np.argsort(ends, kind="stable")
-        sizes = np.bincount(ends, minlength=len(self.names))
-        return np.concatenate([[0], np.cumsum(sizes)]), order
-
-    def _subjects_of(self, relation: int) -> tuple[Longs, Longs]:
-        """The subjects of a relation's facts in ascending order, and their places."""
-        known = self._subjects.get(relation)
-        if known is None:
-            subjects = self.table.subject[self.rows(relation)].astype(np.int64)
-            order = np.argsort(subjects, kind="stable")
-            known = self._subjects[relation] = subjects[order], order
-        return known
-
-    @cached_property
-    def _subjects(self) -> dict[int, tuple[Longs, Longs]]:
-        return {}
+    def index(self) -> TableIndex:
+        """The facts by entity, for joins."""
+        return TableIndex(self.table)

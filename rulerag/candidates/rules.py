@@ -13,7 +13,7 @@ from rulerag.candidates.base import FactScorer
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding import RulePlans, TableIndex
+from rulerag.kg.grounding import RulePlans
 from rulerag.mining.inference import StaticInference, TemporalInference
 from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.types import Support
@@ -128,16 +128,13 @@ class Rules(FactScorer):
             if self.facts.forward is not None:  # what is known is the object of the head
                 heads = [Atom(one.head.relation, one.head.object, one.head.subject) for one in best]
                 asked = [replace(r, head=head) for r, head in zip(best, heads, strict=True)]
-            self._planned[relation] = best, RulePlans(asked, self._index, max_rows=_MAX_ROWS)
+            index = (self.facts.forward or self.facts).index
+            self._planned[relation] = best, RulePlans(asked, index, max_rows=_MAX_ROWS)
         return self._planned[relation]
 
     @cached_property
     def _planned(self) -> dict[int, tuple[list[Rule], RulePlans]]:
         return {}
-
-    @cached_property
-    def _index(self) -> TableIndex:
-        return TableIndex((self.facts.forward or self.facts).table)
 
     @cached_property
     def _inference(self) -> Any:

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import logging
+import shlex
 import sys
 from collections.abc import Sequence
+from contextvars import ContextVar
 
 from rulerag.console import AGAIN, guarded
 
-__all__ = ["main"]
+__all__ = ["command_line", "main"]
 
 _RESUMES = "interrupted; answered queries are kept, the same command goes on from there"
+
+_WORDS: ContextVar[Sequence[str]] = ContextVar("words", default=())
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it; for what it writes about itself."""
+    return shlex.join(["rulerag", *_WORDS.get()])
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -38,9 +47,5 @@ def _run(words: Sequence[str]) -> None:
     # Imported here: Ctrl-C while the commands load must end as readably as later on.
     from rulerag.cli.app import parse
 
-    work = parse(words)
-    if work is not None:
-        from rulerag.cli.common import remember_command
-
-        remember_command(words)
-        work()
+    _WORDS.set(words)
+    parse(words)()

@@ -7,34 +7,29 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from rulerag.assembly import Options, following_all, make_pipeline, open_dataset
 from rulerag.cli.common import (
     FACTS_ALONE,
     SHOWN,
-    LimitOption,
-    Opened,
+    Output,
     PipelineOptions,
-    QuietOption,
-    by_flags,
+    QueryRun,
     check_outputs,
     choose_queries,
     is_experiment,
-    open_pipeline,
+    over_index,
     percent,
     say,
     scoring_model,
     show_progress,
 )
-from rulerag.cli.corpora import open_own
+from rulerag.composition import Config
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg import Calendar, Phrases
 from rulerag.kg.grounding import statement_lines
 from rulerag.linking import LinkedQuestion, QuestionLinker, Reading
-from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
@@ -42,41 +37,40 @@ from rulerag.types import Answer, Query
 # Other readings of a question and relations that are named, and how much of a question is shown.
 _OTHERS, _RELATIONS, _WIDTH = 4, 5, 400
 
-TargetArgument = Annotated[
-    str, typer.Argument(help="a dataset folder, an experiment file, or a question in quotes")
-]
-DatasetOption = Annotated[
-    Path | None,
-    typer.Option("--dataset", help="what a question is asked of: a dataset folder or experiment"),
-]
-IdsOption = Annotated[
-    list[str] | None, typer.Option("--query", metavar="ID", help="a query id; repeatable")
-]
 
-
-@by_flags()
 def answer(
+    target: str,
+    /,
     *,
-    target: TargetArgument,
-    dataset: DatasetOption = None,
-    query: IdsOption = None,
-    out: Annotated[Path | None, typer.Option(help="answers.jsonl to write")] = None,
-    options: PipelineOptions,
-    limit: LimitOption = None,
-    quiet: QuietOption = False,
+    dataset: Path | None = None,
+    query: list[str] | None = None,
+    out: Output | None = None,
+    options: PipelineOptions = PipelineOptions(),
+    limit: int | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Answer a question, or the queries of a dataset, with the evidence."""
+    """Answer a question, or the queries of a dataset, with the evidence.
+
+    Args:
+        target: a dataset folder, an experiment file, or a question in quotes.
+        dataset: what a question is asked of: a dataset folder or experiment.
+        query: a query id; repeatable.
+        out: answers.jsonl to write.
+        options: how documents are found and read.
+        limit: only the first N queries.
+        quiet: no progress bars.
+    """
     check_outputs(out)
-    opened = open_target(target, dataset, options, ids=query, limit=limit, quiet=quiet)
-    answers = opened.pipeline.answer(opened.queries)
+    run = open_target(target, dataset, options, ids=query or (), limit=limit, quiet=quiet)
+    answers = run.pipeline.answer(run.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
-    phrases = own_phrases(dataset or Path(target), opened)
-    tell_understood(opened)
+    phrases = own_phrases(dataset or Path(target), run)
+    say_understood(run)
     for item in answers[:SHOWN]:
         say(_shown(item, phrases))
-    tell_no_reader(answers, options)
-    tell_rest(len(answers), "answer", out)
+    say_no_reader(answers, options)
+    say_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
     if known:
         right = sum(exact_match(item.text, item.query.answers) for item in known)
@@ -84,16 +78,7 @@ def answer(
         say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 
 
-def tell_no_reader(answers: Sequence[Answer], options: PipelineOptions) -> None:
-    """Say that texts need a language model, where a reader of facts found texts alone."""
-    prose = any(item.documents for item in answers) and not any(
-        scored.document.facts for item in answers for scored in item.documents
-    )
-    if prose and options.generator in (None, *FACTS_ALONE) and not any(a.text for a in answers):
-        say(
-            "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
-            "another of `rulerag models list`"
-        )
+# --- the dataset, the queries, the pipeline -----
 
 
 def open_target(
@@ -101,11 +86,11 @@ def open_target(
     dataset: Path | None,
     options: PipelineOptions,
     *,
-    ids: Sequence[str] | None,
+    ids: Sequence[str],
     limit: int | None,
     quiet: bool,
-) -> Opened:
-    """The pipeline, with the question or else the chosen queries.
+) -> QueryRun:
+    """The question or else the chosen queries, and the pipeline that answers them.
 
     Args:
         target: a dataset folder or an experiment file; the question where ``dataset`` is set.
@@ -118,63 +103,70 @@ def open_target(
     Raises:
         ConfigError: the target is neither, or a question comes with a choice of queries.
     """
+    if _check_target(target, dataset, options, ids, limit):
+        # Imported here: what reads texts is of no use to other questions.
+        from rulerag.cli.corpora import open_texts
+
+        return open_texts(target, options)
+    config = _config(target, dataset, options)
+    opened = open_dataset(config)
+    understood = None
+    if dataset is None:
+        queries = choose_queries(opened, config, ids=ids, limit=limit)
+    else:
+        question = _link(target, opened, config, options)
+        queries = [_query_of(question, opened, config)]
+        if not question.exact:
+            understood = question
+            config = following_all(config) if question.readings else config
+    opened = over_index(opened, options.index, config)
+    progress = show_progress(quiet) and dataset is None
+    pipeline = make_pipeline(config, opened, Options(options.index, progress, keep_union=False))
+    return QueryRun(config, opened, queries, pipeline, understood)
+
+
+def _check_target(
+    target: str,
+    dataset: Path | None,
+    options: PipelineOptions,
+    ids: Sequence[str],
+    limit: int | None,
+) -> bool:
+    """Whether an index of one's own texts is asked.
+
+    Raises:
+        ConfigError: the target is neither a question nor a dataset, or an option does not fit it.
+    """
     if options.language_model is not None and dataset is None:
         raise ConfigError(
             "weighs what a question about a dataset may mean",
             key="language_model",
             hint="ask one in words with --dataset FOLDER, or leave it out",
         )
-    own = is_own(target, dataset, options)
-    if (own or dataset is not None) and not target.strip():
+    there = is_experiment(target) or _exists(target)
+    of_texts = dataset is None and options.index is not None and not there
+    if (of_texts or dataset is not None) and not target.strip():
         raise ConfigError("the question is empty", hint="ask one in words, in quotes")
-    if own:
-        return open_own(target, options)
     if dataset is None:
-        if not is_experiment(target) and not _is_dataset(target):
+        if not (of_texts or is_experiment(target) or _is_dataset(target)):
             raise ConfigError(
                 f"{target!r} is no dataset folder and no experiment file",
                 hint="for a question, name the dataset too: --dataset FOLDER, or an index of your "
                 "own texts: --index FOLDER",
             )
-    elif _exists(target):
+        return of_texts
+    if _exists(target):
         raise ConfigError(
             f"{target!r} is no question", hint="leave out --dataset to ask its queries"
         )
-    else:
-        for key, value in (("query", ids), ("query_set", options.query_set), ("limit", limit)):
-            if value:
-                raise ConfigError(
-                    "chooses queries of a dataset, and a question was asked",
-                    key=key,
-                    hint="leave out the question or this option",
-                )
-    encoder = options.encoder if dataset is not None else None
-    if encoder is not None and options.retriever != "dense":
-        options = replace(options, encoder=None)  # it links the question alone
-    config = options.config(dataset or Path(target))
-
-    def choose(opened: RuleQADataset) -> list[Query]:
-        return choose_queries(opened, config, ids=ids or (), limit=limit)
-
-    def link(opened: RuleQADataset) -> LinkedQuestion:
-        model = None if encoder is None else load_encoder(encoder)
-        judge = None
-        if options.language_model is not None:
-            judge = scoring_model(options.language_model)
-        place = str(config.get("dataset", {}).get("path", "")) or None
-        linker = QuestionLinker.of_folder(place, opened, encoder=model, language_model=judge)
-        (found,) = linker.link([target])
-        return found
-
-    progress = show_progress(quiet) and dataset is None
-    asked = choose if dataset is None else link
-    return open_pipeline(config, asked, index=options.index, progress=progress, keep_union=False)
-
-
-def is_own(target: str, dataset: Path | None, options: PipelineOptions) -> bool:
-    """Whether a question is asked of an index of one's own texts."""
-    there = is_experiment(target) or _exists(target)
-    return dataset is None and options.index is not None and not there
+    for key, value in (("query", ids), ("query_set", options.query_set), ("limit", limit)):
+        if value:
+            raise ConfigError(
+                "chooses queries of a dataset, and a question was asked",
+                key=key,
+                hint="leave out the question or this option",
+            )
+    return False
 
 
 def _is_dataset(target: str) -> bool:
@@ -188,7 +180,53 @@ def _exists(target: str) -> bool:
         return False
 
 
-def own_phrases(place: Path, opened: Opened) -> Phrases | None:
+def _config(target: str, dataset: Path | None, options: PipelineOptions) -> Config:
+    """The configuration; of a question, the encoder may be there to link it alone."""
+    if dataset is not None and options.retriever != "dense":
+        options = replace(options, encoder=None)
+    return options.config(dataset or Path(target))
+
+
+def _link(
+    question: str, dataset: RuleQADataset, config: Config, options: PipelineOptions
+) -> LinkedQuestion:
+    """What a question is taken to mean."""
+    place = str(config.get("dataset", {}).get("path", "")) or None
+    encoder = None
+    if options.encoder is not None:
+        from rulerag.retrieval.dense.encoders import load_encoder
+
+        encoder = load_encoder(options.encoder)
+    judge = None if options.language_model is None else scoring_model(options.language_model)
+    linker = QuestionLinker.of_folder(place, dataset, encoder=encoder, language_model=judge)
+    (linked,) = linker.link([question])
+    return linked
+
+
+def _query_of(question: LinkedQuestion, dataset: RuleQADataset, config: Config) -> Query:
+    """The query of a question; its bare words where nobody known is mentioned."""
+    if question.readings:
+        prediction = config.get("dataset", {}).get("prediction")
+        return question.asked() if prediction is None else question.query()
+    return Query("question", question.text, prediction=dataset.prediction)
+
+
+# --- what is printed -----
+
+
+def say_no_reader(answers: Sequence[Answer], options: PipelineOptions) -> None:
+    """Say that texts need a language model, where a reader of facts found texts alone."""
+    prose = any(item.documents for item in answers) and not any(
+        scored.document.facts for item in answers for scored in item.documents
+    )
+    if prose and options.generator in (None, *FACTS_ALONE) and not any(a.text for a in answers):
+        say(
+            "no reader: texts are read by a language model, --generator smollm2-135m-instruct or "
+            "another of `rulerag models list`"
+        )
+
+
+def own_phrases(place: Path, run: QueryRun) -> Phrases | None:
     """How rules are said in words.
 
     A question in one's own words is answered in words; else rules are shown in words where the
@@ -196,37 +234,37 @@ def own_phrases(place: Path, opened: Opened) -> Phrases | None:
 
     Args:
         place: the dataset folder, or an experiment file.
-        opened: what was opened.
+        run: the queries and their pipeline.
     """
-    labels = opened.dataset.labels["relations"]
+    labels = run.dataset.labels["relations"]
     folder = place if place.is_dir() else None
     phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
-    return phrases if phrases.own or opened.understood is not None else None
+    return phrases if phrases.own or run.understood is not None else None
 
 
-def tell_understood(opened: Opened) -> None:
+def say_understood(run: QueryRun) -> None:
     """Say what a question in one's own words was taken to mean; nothing of any other."""
-    if opened.understood is not None:
-        say(_understood(opened.understood, opened))
+    if run.understood is not None:
+        say(_understood(run.understood, run))
 
 
-def _understood(question: LinkedQuestion, opened: Opened) -> str:
+def _understood(question: LinkedQuestion, run: QueryRun) -> str:
     """What a question was taken to mean, what else it could mean, and who is meant by a name."""
     if not question.readings:
         near = " or ".join(map(repr, question.nearest))
         lines = ["nobody known is mentioned" + (f"; nearest names: {near}" if near else "")]
         lines.append("plain retrieval was used, without rules")
         return "\n".join(lines)
-    labels = opened.dataset.labels["relations"]
-    folder = Path(str(opened.config.get("dataset", {}).get("path", "")))
+    labels = run.dataset.labels["relations"]
+    folder = Path(str(run.config.get("dataset", {}).get("path", "")))
     phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
     best, *others = question.readings
-    lines = [f"understood: {_said(best, phrases, opened)}"]
+    lines = [f"understood: {_reading_line(best, phrases, run)}"]
     if best.mention is not None and not best.mention.exact:
         start, end = best.mention.span
         lines.append(f"  {question.text[start:end]!r} was read as {best.query.subject_words!r}")
     if question.guessed:
-        known = sorted({labels.get(name, name) for name in opened.dataset.rules.head_relations})
+        known = sorted({labels.get(name, name) for name in run.dataset.rules.head_relations})
         some = ", ".join(map(repr, known[:_RELATIONS])) or "none"
         lines.append(
             "  no word of the question names a known relation: what is asked is guessed "
@@ -236,21 +274,21 @@ def _understood(question: LinkedQuestion, opened: Opened) -> str:
     if choices:
         names = ", ".join(f"{one.query.subject_words} ({one.query.subject})" for one in choices)
         lines.append(f"  the name is that of several, name one of them in full: {names}")
-    told = [one for one in others if percent(one.probability) != "0.0"][:_OTHERS]
-    if told:
+    likely = [one for one in others if percent(one.probability) != "0.0"][:_OTHERS]
+    if likely:
         lines.append("  it could also mean:")
-        lines += [f"    {_said(one, phrases, opened)}" for one in told]
+        lines += [f"    {_reading_line(one, phrases, run)}" for one in likely]
     return "\n".join(lines)
 
 
-def _said(reading: Reading, phrases: Phrases, opened: Opened) -> str:
+def _reading_line(reading: Reading, phrases: Phrases, run: QueryRun) -> str:
     """A reading in words, with ``?`` for what is asked, its time and its probability."""
     query, ends = reading.query, [reading.query.subject_words, "?"]
-    said = phrases.say(reading.relation, *(ends[::-1] if reading.asks_for_subject else ends))
+    words = phrases.say(reading.relation, *(ends[::-1] if reading.asks_for_subject else ends))
     time = ""
-    if query.timestamp is not None and opened.dataset.calendar:
-        time = f" ({Calendar(**opened.dataset.calendar).format(query.timestamp)})"
-    return f"{said}{time}  [{percent(reading.probability)} %]"
+    if query.timestamp is not None and run.dataset.calendar:
+        time = f" ({Calendar(**run.dataset.calendar).format(query.timestamp)})"
+    return f"{words}{time}  [{percent(reading.probability)} %]"
 
 
 def _legible(text: str) -> str:
@@ -308,7 +346,7 @@ def _equally_likely(item: Answer) -> list[str]:
     return [f"  equally likely: {', '.join(equal)}"] if equal else []
 
 
-def tell_rest(count: int, what: str, out: Path | None) -> None:
+def say_rest(count: int, what: str, out: Path | None) -> None:
     """Say how many more there are than were shown, and where they are."""
     if count > SHOWN:
         plural = "" if count == SHOWN + 1 else "s"

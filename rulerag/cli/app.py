@@ -1,20 +1,17 @@
-"""The table of commands: a name, an example and a function each."""
+"""The table of commands: a name, a function and an example each; cyclopts reads their arguments."""
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from rulerag import __version__
-from rulerag.console import EXIT_INTERRUPTED
-from rulerag.io import STANDARD_OUTPUT
+from rulerag.errors import ConfigError, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -25,17 +22,32 @@ class Command:
         place: where its function is, ``module:name``; its docstring is the help.
         help: one line for the list of commands, the first of the docstring.
         example: what its help shows.
+        settings: the class of the settings that it takes as ``KEY=VALUE``, ``module:name``.
     """
 
     place: str
     help: str
     example: str
+    settings: str = ""
 
     @property
     def work(self) -> Callable[..., None]:
         """The function."""
-        module, _, name = self.place.partition(":")
-        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
+        return _imported(self.place)  # type: ignore[no-any-return]
+
+    @property
+    def epilogue(self) -> str:
+        """The end of its help: the settings, if it has some, and the example."""
+        if not self.settings:
+            return f"Example: {self.example}"
+        about = str(inspect.getdoc(_imported(self.settings))).partition("Args:\n")[2]
+        about = about.partition("\n\n")[0].replace("``", "")  # what is raised is of no use here
+        return f"Settings (KEY=VALUE):\n{about}\n\nExample: {self.example}"
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
 COMMANDS: dict[str, Command] = {
@@ -91,14 +103,10 @@ COMMANDS: dict[str, Command] = {
         "--out runs/symbolic",
     ),
     "link-prediction": Command(
-        "rulerag.cli.link_prediction:link_prediction",
+        "rulerag.cli.running:link_prediction",
         "Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.",
         "rulerag link-prediction demo-out/temporal/world --miner tlogic --out links",
-    ),
-    "learn-merging": Command(
-        "rulerag.cli.running:learn_merging",
-        "Learn how the searches of rule-guided retrieval are merged.",
-        "rulerag learn-merging bm25-guided__symbolic --dataset runs/validation --out weights.json",
+        settings="rulerag.evaluation.link_prediction:LinkPredictionSettings",
     ),
     "studio": Command(
         "rulerag.cli.studio:studio",
@@ -114,11 +122,7 @@ COMMANDS: dict[str, Command] = {
         "rulerag.cli.datasets:build",
         "Make questions, corpus, rules and judgements from a knowledge graph.",
         "rulerag ruleqa build --kg facts.csv --out dataset",
-    ),
-    "ruleqa update": Command(
-        "rulerag.cli.datasets:update",
-        "Add new facts to a dataset: its documents, its counts and its rules follow.",
-        "rulerag ruleqa update dataset --facts new.csv",
+        settings="rulerag.ruleqa:RuleQASettings",
     ),
     "ruleqa check": Command(
         "rulerag.cli.datasets:check",
@@ -130,25 +134,10 @@ COMMANDS: dict[str, Command] = {
         "Sizes and ceilings of built datasets, beside the published sizes.",
         "rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y",
     ),
-    "ruleqa phrases": Command(
-        "rulerag.cli.datasets:phrases",
-        "Write how each relation is said in words, to be edited.",
-        "rulerag ruleqa phrases runs/ruleqa-i",
-    ),
-    "ruleqa rewrite": Command(
-        "rulerag.cli.datasets:rewrite",
-        "Write a dataset as people would: questions in other words, documents in prose.",
-        "rulerag ruleqa rewrite runs/ruleqa-i --out runs/ruleqa-i-natural",
-    ),
     "data fetch": Command(
         "rulerag.cli.datasets:fetch",
         "Download one data set, every file checked by its SHA-256.",
         "rulerag data fetch icews14 --out data",
-    ),
-    "data sparql": Command(
-        "rulerag.cli.datasets:sparql",
-        "Copy the triples of a SPARQL endpoint into a file, which all commands read as a graph.",
-        "rulerag data sparql http://localhost:3030/films/query --out films.nt",
     ),
     "models list": Command(
         "rulerag.cli.models:list_models",
@@ -165,107 +154,54 @@ COMMANDS: dict[str, Command] = {
         "What a model is, where it came from and what it takes.",
         "rulerag models info all-minilm-l6-v2",
     ),
-    "models save": Command(
-        "rulerag.cli.models:save",
-        "Save a GGUF file as a folder of transformers, its weights de-quantised to float32.",
-        "rulerag models save model.gguf --out model",
-    ),
-    "models tune-prompt": Command(
-        "rulerag.cli.models:tune_prompt",
-        "Choose the prompt that a model reads best, on training queries, and record it beside it.",
-        "rulerag models tune-prompt smollm2-135m-instruct runs/ruleqa-i",
-    ),
     "cache": Command(
         "rulerag.cli.models:cache",
         "Show or clear what is kept between commands: indexes, vectors, checksums.",
         "rulerag cache clear bm25",
     ),
 }
-"""The commands by name, in a group where the name has two words."""
+"""The commands by name; those of two words belong to a group."""
 
-_GROUPS = {
-    "ruleqa": "Datasets of questions from knowledge graphs.",
-    "data": "Graphs from elsewhere: public ones, and SPARQL endpoints.",
-    "models": "Pretrained encoders and language models.",
-}
+_HELP = ("--help", "-h")
 
 
-def parse(argv: Sequence[str] | None) -> Callable[[], None] | None:
-    """The work that the arguments ask for, ready to run; None where they asked for help.
-
-    Parsing and working are apart, so that errors and Ctrl-C of the work read our way.
+def parse(words: Sequence[str]) -> Callable[[], object]:
+    """The work that the arguments ask for, ready to run; help and the version are work, too.
 
     Args:
-        argv: the arguments; those of the process when None.
+        words: the arguments.
 
     Raises:
-        SystemExit: the arguments are wrong (2; a message is written).
-        KeyboardInterrupt: Ctrl-C while parsing.
+        ConfigError: there is no such command, or its arguments are wrong.
     """
-    chosen: list[Callable[[], None]] = []
-    try:
-        _app(chosen.append, sys.argv[1:] if argv is None else argv)(args=argv)
-    except SystemExit as stop:
-        if stop.code == EXIT_INTERRUPTED:
-            raise KeyboardInterrupt from None
-        if stop.code:
-            raise
-    return chosen[0] if chosen else None
+    if list(words) == ["--version"]:
+        return functools.partial(sys.stdout.write, f"rulerag {__version__}\n")
+    group = words[0] if words and any(name.startswith(f"{words[0]} ") for name in COMMANDS) else ""
+    size = 2 if group else 1
+    if not words[size - 1 :] or words[size - 1] in _HELP:
+        return functools.partial(sys.stdout.write, _overview(group))
+    name, rest = " ".join(words[:size]), words[size:]
+    if name not in COMMANDS:
+        raise ConfigError(f"there is no command {name!r}", hint=did_you_mean(name, COMMANDS))
+    # Imported here: the list of commands is shown at once.
+    from rulerag.cli.arguments import bound
+
+    command = COMMANDS[name]
+    return bound(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
 
 
-def _aside(work: Callable[[], None]) -> None:
-    """Run a command whose output is standard output: what it says goes to standard error."""
-    with contextlib.redirect_stdout(sys.stderr):
-        work()
-
-
-def _tell_version(asked: bool) -> None:
-    if asked:
-        sys.stdout.write(f"rulerag {__version__}\n")
-        raise typer.Exit
-
-
-def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", help="the version", callback=_tell_version, is_eager=True),
-    ] = False,
-) -> None:
-    """Retrieval-augmented generation that follows rules and shows why it answered."""
-
-
-def _app(choose: Callable[[Callable[[], None]], None], words: Sequence[str]) -> typer.Typer:
-    """The commands, each of which only hands on what it would do; one that is named is imported."""
-    app = typer.Typer(
-        name="rulerag",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-    )
-
-    def handing_on(work: Callable[..., None]) -> Callable[..., None]:
-        @functools.wraps(work)
-        def command(*args: Any, **kwargs: Any) -> None:
-            chosen = functools.partial(work, *args, **kwargs)
-            choose(
-                functools.partial(_aside, chosen) if STANDARD_OUTPUT in kwargs.values() else chosen
-            )
-
-        return command
-
-    app.callback(epilog="Start here: rulerag demo --out demo-out")(_root)
-    groups = {
-        name: typer.Typer(help=what, no_args_is_help=True, rich_markup_mode=None)
-        for name, what in _GROUPS.items()
-    }
-    for place, command in COMMANDS.items():
-        group, _, name = place.rpartition(" ")
-        parent = groups[group] if group else app
-        if place.split() == list(words[: 2 if group else 1]):
-            parent.command(name, epilog=f"Example: {command.example}")(handing_on(command.work))
-        else:
-            parent.command(name, help=command.help)(lambda: None)
-    for name, group_app in groups.items():
-        app.add_typer(group_app, name=name)
-    return app
+def _overview(group: str) -> str:
+    """The list of all commands, or of those of a group."""
+    listed = {n: c.help for n, c in COMMANDS.items() if not group or n.startswith(f"{group} ")}
+    width = max(map(len, listed))
+    lines = [
+        f"Usage: rulerag {group}{' ' if group else ''}COMMAND [ARGUMENTS]",
+        "",
+        "Retrieval-augmented generation that follows rules and shows why it answered.",
+        "",
+        *(f"  {name:{width}}  {help}" for name, help in listed.items()),
+        "",
+        "rulerag COMMAND --help says more, with an example; rulerag --version tells the version.",
+        "Start here: rulerag demo --out demo-out",
+    ]
+    return "\n".join(lines) + "\n"

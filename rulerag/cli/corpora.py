@@ -6,24 +6,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+from cyclopts import Parameter
 
-from rulerag.assembly import Options, make_pipeline
+from rulerag.assembly import Options, make_pipeline, open_dataset
 from rulerag.cli.common import (
     CORPUS,
-    EncoderOption,
-    LimitOption,
-    Opened,
+    Output,
     PipelineOptions,
-    QuietOption,
-    RetrievalOptions,
-    by_flags,
+    PlainRetrievalOptions,
+    QueryRun,
     check_outputs,
     choose_queries,
     open_corpus,
-    open_pipeline,
+    over_index,
     percent,
     refuse_prose,
     say,
@@ -31,12 +28,7 @@ from rulerag.cli.common import (
 )
 from rulerag.composition import Config, retriever_name
 from rulerag.errors import ConfigError, OutputError
-from rulerag.io import (
-    check_folder,
-    read_json,
-    read_records,
-    write_jsonl,
-)
+from rulerag.io import check_folder, read_json, read_records, write_jsonl
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import link_mentions
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, is_benchmark, read_benchmark
@@ -44,18 +36,20 @@ from rulerag.texts import ChunkSettings, read_texts
 from rulerag.types import Document, Query, ScoredDocument, entities_of
 
 
-@dataclass(frozen=True)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class TextOptions:
-    """How texts become documents."""
+    """How texts become documents.
 
-    words: Annotated[
-        int, typer.Option(help="of texts: a longer paragraph is cut into chunks of so many words")
-    ] = 200
-    overlap: Annotated[int, typer.Option(help="of texts: words that chunks have in common")] = 40
-    kg: Annotated[
-        Path | None,
-        typer.Option(help="a graph whose entities are looked for in documents without facts"),
-    ] = None
+    Args:
+        words: of texts: a longer paragraph is cut into chunks of so many words.
+        overlap: of texts: words that chunks have in common.
+        kg: a graph whose entities are looked for in documents without facts.
+    """
+
+    words: int = 200
+    overlap: int = 40
+    kg: Path | None = None
 
     @property
     def chunks(self) -> ChunkSettings:
@@ -63,31 +57,31 @@ class TextOptions:
         return ChunkSettings(self.words, self.overlap)
 
 
-@by_flags()
 def index(
+    corpus: Path,
+    /,
     *,
-    corpus: Annotated[
-        Path,
-        typer.Argument(
-            help="a dataset folder, a benchmark (BEIR, FlashRAG, HotpotQA …), or a file or folder "
-            "of texts: Markdown, HTML, PDF, text, .jsonl"
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="the index folder to write")],
-    retriever: Annotated[str, typer.Option(help="bm25, lucene or dense")] = "bm25",
-    dates: Annotated[
-        str | None,
-        typer.Option(help="token, split or drop (default bm25: token, lucene: split)"),
-    ] = None,
-    encoder: EncoderOption = None,
-    kind: Annotated[
-        str | None,
-        typer.Option(help="of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …"),
-    ] = None,
-    how: TextOptions,
-    quiet: QuietOption = False,
+    out: Output,
+    retriever: str = "bm25",
+    dates: str | None = None,
+    encoder: str | None = None,
+    kind: str | None = None,
+    how: TextOptions = TextOptions(),
+    quiet: bool = False,
 ) -> None:
-    """Build an index that `--index` opens; of texts of your own, it keeps the texts too."""
+    """Build an index that `--index` opens; of texts of your own, it keeps the texts too.
+
+    Args:
+        corpus: a dataset folder, a benchmark (BEIR, FlashRAG, HotpotQA …), or a file or folder of
+            texts: Markdown, HTML, PDF, text, .jsonl.
+        out: the index folder to write.
+        retriever: bm25, lucene or dense.
+        dates: token, split or drop (default bm25: token, lucene: split).
+        encoder: of dense retrieval: a folder or Hub name (default: the one installed).
+        kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 ….
+        how: how texts become documents.
+        quiet: no progress bars.
+    """
     if retriever not in _BUILDERS:
         raise ConfigError(
             f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25, lucene or dense"
@@ -174,7 +168,7 @@ def graph_names(graph: KnowledgeGraph) -> dict[str, tuple[str, ...]]:
     }
 
 
-def open_own(question: str, options: PipelineOptions) -> Opened:
+def open_texts(question: str, options: PipelineOptions) -> QueryRun:
     """A question, and the pipeline over an index of texts of one's own.
 
     Args:
@@ -182,10 +176,8 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
         options: how it is opened; with the index.
 
     Raises:
-        ConfigError: no question, an index that keeps no texts, rules, or a reader that cannot read
-            prose.
+        ConfigError: an index that keeps no texts, rules, or a reader that cannot read prose.
     """
-    started = time.perf_counter()
     folder = options.index
     assert folder is not None  # noqa: S101 - its callers ask
     if not (folder / CORPUS).is_file() or (folder / "queries.jsonl").is_file():
@@ -215,43 +207,39 @@ def open_own(question: str, options: PipelineOptions) -> Opened:
         corpus=corpus, queries={"test": [query]}, info=DatasetInfo(name=folder.name)
     )
     pipeline = make_pipeline(config, dataset, Options(index=folder, keep_union=False))
-    return Opened(config, dataset, [query], pipeline, time.perf_counter() - started)
+    return QueryRun(config, dataset, [query], pipeline)
 
 
-@dataclass(frozen=True)
-class PlainOptions(RetrievalOptions):
-    """Those of ``retrieve``, which follows no rules by default."""
-
-    rules: Annotated[
-        str | None, typer.Option(help="none (default) or guided; symbolic is always guided")
-    ] = None
-
-
-@by_flags()
 def retrieve(
+    dataset: Path,
+    /,
     *,
-    dataset: Annotated[Path, typer.Argument(help="a dataset folder, or an experiment file")],
-    out: Annotated[Path, typer.Option(help="the TREC run to write")],
-    options: PlainOptions,
-    union: Annotated[
-        bool, typer.Option("--union", help="write the untrimmed union of every rule's top k")
-    ] = False,
-    limit: LimitOption = None,
-    quiet: QuietOption = False,
+    out: Output,
+    options: PlainRetrievalOptions = PlainRetrievalOptions(),
+    union: bool = False,
+    limit: int | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Run retrieval for the queries of a dataset."""
+    """Run retrieval for the queries of a dataset.
+
+    Args:
+        dataset: a dataset folder, or an experiment file.
+        out: the TREC run to write.
+        options: how documents are found.
+        union: write the untrimmed union of every rule's top k.
+        limit: only the first N queries.
+        quiet: no progress bars.
+    """
     from rulerag.pipeline import UnionRetriever
     from rulerag.retrieval.base import write_run
 
     check_outputs(out)
     config = options.config(dataset, rules="none")
-    opened = open_pipeline(
-        config,
-        lambda dataset: choose_queries(dataset, config, limit=limit),
-        index=options.index,
-        progress=show_progress(quiet),
-    )
-    queries, engine, depth = opened.queries, opened.pipeline.retriever, opened.pipeline.top_k
+    opened = open_dataset(config)
+    queries = choose_queries(opened, config, limit=limit)
+    opened = over_index(opened, options.index, config)
+    pipeline = make_pipeline(config, opened, Options(options.index, show_progress(quiet)))
+    engine, depth = pipeline.retriever, pipeline.top_k
     started = time.perf_counter()
     if not union:
         found = engine.retrieve(queries, depth)
@@ -265,7 +253,7 @@ def retrieve(
     mean = sum(map(len, found)) / len(queries)
     say(
         f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each"
-        f"{_recall(queries, found) or _judged(opened.dataset, queries, found, depth)} → {out}"
+        f"{_recall(queries, found) or _judged(opened, queries, found, depth)} → {out}"
     )
 
 

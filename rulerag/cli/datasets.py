@@ -1,22 +1,22 @@
-"""Commands about data: ``inspect``, ``ruleqa`` build, update and the rest, ``data fetch``."""
+"""Commands about data: ``inspect``, ``ruleqa`` build, check and table, ``data fetch``."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 
-from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say, show_progress, with_settings
+from rulerag.cli.common import GraphFiles, Output, say, show_progress
 from rulerag.errors import ConfigError
 from rulerag.io import excerpt
-from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
+from rulerag.kg import KnowledgeGraph, Verbalizer
 from rulerag.output_folder import output_folder
-from rulerag.ruleqa import BENCHMARKS, VARIANTS, RuleQASettings, is_benchmark, read_settings
+from rulerag.ruleqa import is_benchmark, read_settings
 from rulerag.ruleqa.formats import open_folder
 from rulerag.text import normalize_answer
 from rulerag.types import Document
@@ -26,35 +26,40 @@ _MOST = 0.9  # of the subjects of a relation have one object, so several may con
 _SOME = 10  # subjects that show what a relation usually has
 
 
-@with_settings(RuleQASettings)
-@by_flags()
 def build(
+    changes: list[str] | None = None,
+    /,
     *,
-    kg: Annotated[Path, typer.Option(help="a graph folder, or one file of facts")],
-    out: Annotated[Path, typer.Option(help="the dataset folder to write")],
-    changes: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="changed settings")
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option(help=f"one of {', '.join(BENCHMARKS)}; leave it out for any other graph"),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="decides every draw")] = 0,
-    variant: Annotated[
-        str, typer.Option(help="; ".join(f"{name}: {what}" for name, what in VARIANTS.items()))
-    ] = "test",
-    files: GraphFiles,
-    quiet: QuietOption = False,
-    program: Annotated[str, typer.Option(hidden=True)] = "rulerag ruleqa",
+    kg: Path,
+    out: Output,
+    name: str | None = None,
+    seed: int = 0,
+    variant: str = "test",
+    files: GraphFiles = GraphFiles(),
+    quiet: bool = False,
+    program: Annotated[str, Parameter(show=False)] = "rulerag ruleqa",
 ) -> None:
     """Make questions, corpus, rules and judgements from a knowledge graph.
 
     A graph without splits gets some, and thresholds are chosen that leave some rules; the dataset
     states both.
+
+    Args:
+        changes: changed settings, KEY=VALUE.
+        kg: a graph folder, or one file of facts.
+        out: the dataset folder to write.
+        name: take the settings of ruleqa-i, ruleqa-y, ruleqa-w, ruleqa-f or ruleqa-n; leave it out
+            for any other graph.
+        seed: decides every draw.
+        variant: test; validation (questions about the validation facts, for tuning); degenerate
+            (the test questions, turned into questions that the corpus answers directly).
+        files: how the files of the graph are read.
+        quiet: no progress bars.
+        program: what the dataset's card says it was built by.
     """
     from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
-    from rulerag.ruleqa import card_files, keep_facts
+    from rulerag.ruleqa import card_files
 
     given = read_settings(changes or ())
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
@@ -73,7 +78,6 @@ def build(
             progress=show_progress(quiet),
         )
         dataset.save(out, beside=card_files(dataset, " ".join(command)))
-        keep_facts(out, dataset.corpus)
     sizes = dataset.statistics["sizes"]
     if name is None:
         say(f"splits: {dataset.settings['splits']}")
@@ -94,61 +98,25 @@ def build(
     say(f"written to {out}, fingerprint {dataset.fingerprint}")
 
 
-@by_flags()
-def update(
-    *,
-    dataset: Annotated[Path, typer.Argument(help="a dataset folder")],
-    facts: Annotated[Path, typer.Option(help="the new facts: a graph folder, or one file")],
-    files: GraphFiles,
-    quiet: QuietOption = False,
-) -> None:
-    """Add new facts to a dataset: its documents, its counts and its rules follow.
+def check(folder: Path, /) -> None:
+    """Prove that a dataset does not leak its answers.
 
-    Facts that it states already are left out. Questions whose answers are told now go.
+    Args:
+        folder: a dataset folder.
     """
-    from rulerag.extraction import read_evidence
-    from rulerag.ruleqa import update as add_facts
-
-    graph = files.load(facts)
-    sources = read_evidence(facts, graph.calendar) or ()
-    done = add_facts(dataset, graph, sources=sources, progress=show_progress(quiet))
-    told = f"{done.added:,} new facts"
-    if done.known:
-        told += f" ({done.known:,} were known)"
-    if done.entities or done.relations:
-        told += f" of {done.entities:,} new entities and {done.relations:,} new relations"
-    say(told)
-    if not done.added:
-        return
-    say(f"documents {_from_to(done.documents)}  rules {_from_to(done.rules)}")
-    gone = done.questions[0] - done.questions[1]
-    if gone:
-        say(
-            f"questions {_from_to(done.questions)}: {gone:,} are no longer held out, because the "
-            "documents tell their answers or what came after them"
-        )
-    say(f"indexes of it are built anew: `rulerag index {shlex.quote(str(dataset))} --out INDEX`")
-
-
-def _from_to(sizes: tuple[int, int]) -> str:
-    return f"{sizes[0]:,} → {sizes[1]:,}"
-
-
-def check(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
-    """Prove that a dataset does not leak its answers."""
     from rulerag.ruleqa import RuleQADataset, check_leakage
 
     for line in check_leakage(RuleQADataset.load(folder)):
         say(f"ok  {line}")
 
 
-def table(
-    folders: Annotated[list[Path], typer.Argument(help="dataset folders")],
-    out: Annotated[
-        Path | None, typer.Option(help="the folder for table.json and table.md; shown without")
-    ] = None,
-) -> None:
-    """Sizes and ceilings of built datasets, beside the published sizes."""
+def table(folders: list[Path], /, *, out: Output | None = None) -> None:
+    """Sizes and ceilings of built datasets, beside the published sizes.
+
+    Args:
+        folders: dataset folders.
+        out: the folder for table.json and table.md; shown without.
+    """
     from rulerag.io import write_json, write_text
     from rulerag.ruleqa import size_table, table_row
 
@@ -163,66 +131,25 @@ def table(
         say(f"written to {home / name}")
 
 
-def phrases(folder: Annotated[Path, typer.Argument(help="a dataset folder")]) -> None:
-    """Write how each relation is said in words, to be edited.
-
-    Templates that stand there already are kept; relations without one get a derived one.
-    """
-    from rulerag.kg import Phrases
-    from rulerag.ruleqa import RuleQADataset, known_names
-
-    dataset = RuleQADataset.load(folder)
-    labels = dataset.labels["relations"]
-    said = Phrases.of_folder(folder, lambda name: labels.get(name, name))
-    _, relations = known_names(dataset)
-    file = said.save(folder, relations)
-    say(f"{len(relations)} relations in {file}; {{x}} is the subject, {{y}} the object")
-
-
-def rewrite(
-    folder: Annotated[Path, typer.Argument(help="a dataset folder whose documents state facts")],
-    *,
-    out: Annotated[Path, typer.Option(help="the dataset folder to write")],
-    facts: Annotated[
-        int, typer.Option(min=1, help="facts of one subject that a document may state")
-    ] = 1,
-    seed: Annotated[int, typer.Option(help="decides every wording")] = 0,
-) -> None:
-    """Write a dataset as people would: questions in other words, documents in prose.
-
-    The documents state their facts in varied sentences and no longer as data: whom and which time
-    they speak of is found in their words.
-    """
-    from rulerag.linking import natural_texts
-    from rulerag.ruleqa import RuleQADataset
-
-    with output_folder(out):  # before anything costly is done
-        dataset = natural_texts(RuleQADataset.load(folder), seed=seed, most_facts=facts)
-        dataset.save(out)
-    dates = sum(document.time is not None for document in dataset.corpus)
-    found = sum(bool(document.entities) for document in dataset.corpus)
-    say(
-        f"{dataset.name}: {len(dataset.corpus):,} texts, {found:,} of which mention somebody known"
-        + (f", {dates:,} a date" if dataset.calendar else "")
-    )
-    say(f"written to {out}, fingerprint {dataset.fingerprint}")
-
-
 def fetch(
-    name: Annotated[str | None, typer.Argument(help="the data set; --list shows them")] = None,
-    show: Annotated[
-        bool, typer.Option("--list", help="show what there is, and from where")
-    ] = False,
-    out: Annotated[Path, typer.Option(help="where the folder NAME goes")] = Path("data"),
-    mirror: Annotated[
-        str | None,
-        typer.Option(help="another address of files, with {repository}, {commit} and {path}"),
-    ] = None,
-    quiet: QuietOption = False,
+    name: str | None = None,
+    /,
+    *,
+    show: Annotated[bool, Parameter(name="--list")] = False,
+    out: Output = Path("data"),
+    mirror: str | None = None,
+    quiet: bool = False,
 ) -> None:
     """Download one data set, every file checked by its SHA-256.
 
     A file that is there and right is left alone, so an interrupted download goes on where it was.
+
+    Args:
+        name: the data set; --list shows them.
+        show: show what there is, and from where.
+        out: where the folder NAME goes.
+        mirror: another address of files, with {repository}, {commit} and {path}.
+        quiet: no progress bars.
     """
     from rulerag.data import fetch as fetch_files
     from rulerag.data import known_sources
@@ -240,38 +167,16 @@ def fetch(
     say(f"{out / name}: {what}, every SHA-256 is right")
 
 
-def sparql(
-    endpoint: Annotated[str, typer.Argument(help="the address that takes queries")],
-    out: Annotated[Path, typer.Option(help="the file of N-Triples to write, NAME.nt")],
-    where: Annotated[
-        str, typer.Option(help="the graph pattern whose ?s ?p ?o are taken")
-    ] = "?s ?p ?o",
-    page: Annotated[int, typer.Option(min=1, help="triples asked for at a time")] = 10_000,
-    quiet: QuietOption = False,
-) -> None:
-    """Copy the triples of a SPARQL endpoint into a file, which all commands read as a graph.
-
-    The same command goes on where an interrupted one stopped.
-    """
-    from rulerag.data import fetch_sparql
-
-    count = fetch_sparql(endpoint, out, where=where, page=page, progress=show_progress(quiet))
-    say(f"{out}: {count:,} triples\nNext: rulerag inspect {out}")
-
-
 # --- inspect ----
 
 
-@by_flags()
-def inspect(
-    *,
-    kg: Annotated[
-        Path,
-        typer.Argument(help="a graph folder or one file of facts; or a dataset or benchmark"),
-    ],
-    files: GraphFiles,
-) -> None:
-    """Show what is understood of a graph or dataset: columns, dates, facts, what was left out."""
+def inspect(kg: Path, /, *, files: GraphFiles = GraphFiles()) -> None:
+    """Show what is understood of a graph or dataset: columns, dates, facts, what was left out.
+
+    Args:
+        kg: a graph folder or one file of facts; or a dataset or benchmark.
+        files: how the files of the graph are read.
+    """
     if (kg / "manifest.json").is_file() or is_benchmark(kg):
         _inspect_dataset(kg)
         return
@@ -398,51 +303,42 @@ def _doubts(graph: KnowledgeGraph) -> Iterator[tuple[str, str]]:
     same = [" and ".join(map(repr, names)) for names in alike.values() if len(names) > 1]
     if same:
         yield "look alike", f"{len(same):,} names differ only in case or signs: {_some(same, 3)}"
-    found = [*_several(graph, graph.train)][:3] + [*_several_dates(graph, graph.train)][:3]
+    dated = graph.train.timestamp is not None
+    found = [*_several(graph, ("subject", "timestamp") if dated else ("subject",), "object")][:3]
+    if dated:
+        found += [*_several(graph, ("subject", "object"), "timestamp")][:3]
     for number, text in enumerate(found):
         yield "" if number else "may contradict", text
 
 
-def _several(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
-    """Relations of which most subjects have one object (at a time), and those that have more."""
-    places = ("subject", "timestamp") if facts.timestamp is not None else ("subject",)
-    for relation in _often(facts.relation):
-        table = facts.select(facts.relation == relation)
-        keys = np.stack([getattr(table, place) for place in places], axis=1)
-        known, key = np.unique(keys, axis=0, return_inverse=True)
-        counts = np.bincount(key.reshape(-1))
+def _several(graph: KnowledgeGraph, keys: Sequence[str], value: str) -> Iterator[str]:
+    """Relations of which most groups of facts have one value, and one group that has several.
+
+    Args:
+        graph: whose training facts are looked at.
+        keys: the columns that make a group.
+        value: the column whose values differ inside it: ``object`` or ``timestamp``.
+    """
+    for relation in _often(graph.train.relation):
+        facts = graph.train.select(graph.train.relation == relation)
+        columns = np.stack([getattr(facts, key) for key in keys], axis=1)
+        known, group = np.unique(columns, axis=0, return_inverse=True)
+        counts = np.bincount(group.reshape(-1))
         several = np.flatnonzero(counts > 1)
         if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
             continue
-        subject = graph.entities.labels[int(known[several[0]][0])]
-        objects = table.object[key.reshape(-1) == several[0]].tolist()
-        names = _some([graph.entities.labels[i] for i in objects], 3)
-        when = " at one time" if len(places) > 1 else ""
+        values = getattr(facts, value)[group.reshape(-1) == several[0]].tolist()
+        labels = graph.entities.labels
+        if value == "object":
+            names = [labels[place] for place in values]
+            what = "objects at one time" if "timestamp" in keys else "objects"
+            whose = [labels[int(known[several[0]][0])]]
+        else:
+            names, what = [graph.calendar.format(time) for time in sorted(values)], "dates"
+            whose = [labels[int(end)] for end in known[several[0]]]
         yield (
             f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
-            f"objects{when}, as {subject}: {names}; all are kept"
-        )
-
-
-def _several_dates(graph: KnowledgeGraph, facts: FactTable) -> Iterator[str]:
-    """Relations of which most facts have one date, and those that have more."""
-    if facts.timestamp is None:
-        return
-    for relation in _often(facts.relation):
-        table = facts.select(facts.relation == relation)
-        keys = np.stack([table.subject, table.object], axis=1)
-        known, key = np.unique(keys, axis=0, return_inverse=True)
-        counts = np.bincount(key.reshape(-1))
-        several = np.flatnonzero(counts > 1)
-        if len(known) < _SOME or not len(several) or (counts == 1).mean() < _MOST:
-            continue
-        assert table.timestamp is not None  # noqa: S101 - those of facts are there
-        subject, object_ = (graph.entities.labels[int(end)] for end in known[several[0]])
-        times = sorted(table.timestamp[key.reshape(-1) == several[0]].tolist())
-        yield (
-            f"{graph.relations.labels[relation]}: {len(several):,} of {len(known):,} have several "
-            f"dates, as {subject}, {object_}: {_some(map(graph.calendar.format, times), 3)}; "
-            "all are kept"
+            f"{what}, as {', '.join(whose)}: {_some(names, 3)}; all are kept"
         )
 
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from cyclopts import Parameter
 
 from rulerag.assembly import Options, make_generator, preset
-from rulerag.cli.common import GraphFiles, QuietOption, by_flags, say
+from rulerag.cli.common import FACTS_ALONE, GraphFiles, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError
@@ -30,45 +30,48 @@ from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8
-_NO_MODELS = ("symbolic", "candidate")
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What triples are found by, and which."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class ExtractionOptions:
+    """What triples are found by, and which.
 
-    seeds: Annotated[
-        Path | None,
-        typer.Option(
-            help="a graph, some of whose facts the texts state: what words mean is learned"
-        ),
-    ] = None
-    patterns: Annotated[
-        Path | None, typer.Option(help="patterns.yaml of an earlier extraction, maybe edited")
-    ] = None
-    encoder: Annotated[
-        str | None, typer.Option(help="compares unknown words with known ones by their meaning")
-    ] = None
-    generator: Annotated[
-        str | None, typer.Option(help="a language model that is asked what patterns leave open")
-    ] = None
-    min_confidence: Annotated[float, typer.Option(help="least confidence of a triple")] = 0.3
-    open_relations: Annotated[
-        bool,
-        typer.Option("--open", help="words that mean no known relation become one of their own"),
-    ] = False
+    Args:
+        seeds: a graph, some of whose facts the texts state: what words mean is learned.
+        patterns: patterns.yaml of an earlier extraction, maybe edited.
+        encoder: compares unknown words with known ones by their meaning.
+        generator: a language model that is asked what patterns leave open.
+        min_confidence: least confidence of a triple.
+        open_relations: words that mean no known relation become one of their own.
+    """
+
+    seeds: Path | None = None
+    patterns: Path | None = None
+    encoder: str | None = None
+    generator: str | None = None
+    min_confidence: float = 0.3
+    open_relations: Annotated[bool, Parameter(name="--open")] = False
 
 
-@by_flags()
 def extract(
+    corpus: Path,
+    /,
     *,
-    corpus: Annotated[Path, typer.Argument(help="a file or a folder of texts, as for `index`")],
-    out: Annotated[Path, typer.Option(help="the graph folder to write")],
-    how: Finding,
-    files: GraphFiles,
-    quiet: QuietOption = False,
+    out: Output,
+    how: ExtractionOptions = ExtractionOptions(),
+    files: GraphFiles = GraphFiles(),
+    quiet: bool = False,
 ) -> None:
-    """Find facts in texts: a graph folder that every other command reads, with its sentences."""
+    """Find facts in texts: a graph folder that every other command reads, with its sentences.
+
+    Args:
+        corpus: a file or a folder of texts, as for `index`.
+        out: the graph folder to write.
+        how: what triples are found by, and which.
+        files: how the files of the seeds are read.
+        quiet: no progress bars.
+    """
     settings = ExtractionSettings(how.min_confidence, how.open_relations)
     check_folder(out)
     started = time.perf_counter()
@@ -125,7 +128,7 @@ def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
 
 def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
     """A language model that answers in its own words, with what it said kept beside the graph."""
-    if name in _NO_MODELS:
+    if name in FACTS_ALONE:
         raise ConfigError(
             f"{name!r} reads facts, and is no language model",
             key="generator",

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-import typer
+from cyclopts import Parameter
 
 from rulerag.assembly import make_miner
 from rulerag.cli.common import (
     GraphFiles,
-    QuietOption,
-    by_flags,
+    Output,
     check_outputs,
     say,
     show_progress,
@@ -43,34 +42,26 @@ _LEAST = {
 _LENGTHS = (1, 2, 3)
 
 
-@dataclass(frozen=True)
-class Smaller:
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class PruningOptions:
     """How a bank is made smaller.
 
     Args:
-        prune: drop subsumed rules.
-        prune_covered: drop rules that predict nothing new on a graph.
-        per_head: rules of each head that stay; all when None.
-        score: what ranks them; the default score when None.
+        prune: drop rules that a rule as confident subsumes, on any graph.
+        prune_covered: static: drop rules that predict nothing new here.
+        per_head: keep the N best rules of each head.
 
     Raises:
         ConfigError: an unknown score, a number below 1, or a score without a number.
     """
 
-    prune: Annotated[
-        bool,
-        typer.Option("--prune", help="drop rules that a rule as confident subsumes, on any graph"),
-    ] = False
-    prune_covered: Annotated[
-        bool,
-        typer.Option("--prune-covered", help="static: drop rules that predict nothing new here"),
-    ] = False
-    per_head: Annotated[int | None, typer.Option(help="keep the N best rules of each head")] = None
+    prune: bool = False
+    prune_covered: bool = False
+    per_head: int | None = None
     score: Annotated[
         str | None,
-        typer.Option(
-            help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"
-        ),
+        Parameter(help=f"ranks the rules of a head: {', '.join(SCORES)} (default {DEFAULT_SCORE})"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -108,88 +99,103 @@ def _reported(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
     return after
 
 
-@dataclass(frozen=True)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """Which rules are mined; what a miner does by itself where None."""
+    """Which rules are mined; what a miner does by itself where None.
 
-    max_atoms: Annotated[
-        int | None, typer.Option(help="amie: longest rule, head included (default 3)")
-    ] = None
-    lengths: Annotated[
-        str | None, typer.Option(help="tlogic: body lengths, comma-separated (default 1,2,3)")
-    ] = None
-    min_confidence: Annotated[
-        float | None, typer.Option(help="least confidence (amie: PCA, default 0.1; tlogic: 0.01)")
-    ] = None
-    min_support: Annotated[
-        int | None,
-        typer.Option(help="least support, in facts (default 1; tlogic --lengths 1: 2)"),
-    ] = None
-    min_head_coverage: Annotated[
-        float | None, typer.Option(help="amie: least head coverage (default 0.01)")
-    ] = None
-    min_head_size: Annotated[
-        int | None,
-        typer.Option(
-            help="amie: least facts of a head relation (default 100, of smaller graphs 10 or 2)"
-        ),
-    ] = None
+    Args:
+        max_atoms: amie: longest rule, head included (default 3).
+        lengths: tlogic: body lengths, comma-separated (default 1,2,3).
+        min_confidence: least confidence (amie: PCA, default 0.1; tlogic: 0.01).
+        min_support: least support, in facts (default 1; tlogic --lengths 1: 2).
+        min_head_coverage: amie: least head coverage (default 0.01).
+        min_head_size: amie: least facts of a head relation (default 100, of smaller graphs 10
+            or 2).
+    """
+
+    max_atoms: int | None = None
+    lengths: str | None = None
+    min_confidence: float | None = None
+    min_support: int | None = None
+    min_head_coverage: float | None = None
+    min_head_size: int | None = None
 
 
-@dataclass(frozen=True)
-class Work:
-    """How the mining is run."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkOptions:
+    """How the mining is run.
 
-    threads: Annotated[
-        int | None, typer.Option(help="workers at a time (default amie: 2, tlogic: 1)")
-    ] = None
-    backend: Annotated[
-        str | None, typer.Option(help="what works: thread (default), process, ray or serial")
-    ] = None
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="a folder from which an interrupted run resumes")
-    ] = None
-    max_memory_gb: Annotated[
-        float | None, typer.Option(help="refuse what would need more (default: what is free)")
-    ] = None
+    Args:
+        threads: workers at a time (default amie: 2, tlogic: 1).
+        backend: what works: thread (default), process, ray or serial.
+        checkpoint: a folder from which an interrupted run resumes.
+        max_memory_gb: refuse what would need more (default: what is free).
+    """
 
-
-@dataclass(frozen=True)
-class MinedSmaller(Smaller):
-    """How what was mined is made smaller: the number of rules has a short name here."""
-
-    per_head: Annotated[
-        int | None, typer.Option("--top", "--per-head", help="keep the N best rules of each head")
-    ] = None
+    threads: int | None = None
+    backend: str | None = None
+    checkpoint: Path | None = None
+    max_memory_gb: float | None = None
 
 
-@dataclass(frozen=True)
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class MinedPruningOptions(PruningOptions):
+    """How a mined bank is made smaller: the number of rules has a short name here.
+
+    Args:
+        per_head: keep the N best rules of each head.
+    """
+
+    per_head: Annotated[int | None, Parameter(name=["--top", "--per-head"])] = None
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
 class MinedFiles(GraphFiles):
-    """How the files of the graph to mine are read."""
+    """How the files of the graph to mine are read.
 
-    split: Annotated[str, typer.Option(help="the split to mine")] = "train"
+    Args:
+        split: the split to mine.
+    """
+
+    split: str = "train"
 
 
-@by_flags()
 def mine(
+    kg: Path,
+    /,
     *,
-    kg: Annotated[Path, typer.Argument(help="a graph folder, or one file of facts")],
-    out: Annotated[Path, typer.Option(help="the rule bank to write")],
-    miner: Annotated[str, typer.Option(help="auto, amie (static) or tlogic (temporal)")] = "auto",
-    thresholds: Thresholds,
-    work: Work,
-    smaller: MinedSmaller,
-    files: MinedFiles,
-    format: Annotated[str, typer.Option(help="jsonl, amie, anyburl or tlogic")] = "jsonl",
-    quiet: QuietOption = False,
+    out: Output,
+    miner: str = "auto",
+    thresholds: Thresholds = Thresholds(),
+    work: WorkOptions = WorkOptions(),
+    pruning: MinedPruningOptions = MinedPruningOptions(),
+    files: MinedFiles = MinedFiles(),
+    format: str = "jsonl",
+    quiet: bool = False,
 ) -> None:
-    """Mine a rule bank from a graph."""
+    """Mine a rule bank from a graph.
+
+    Args:
+        kg: a graph folder, or one file of facts.
+        out: the rule bank to write.
+        miner: auto, amie (static) or tlogic (temporal).
+        thresholds: which rules are mined.
+        work: how the mining is run.
+        pruning: how the bank is made smaller.
+        files: how the files of the graph are read.
+        format: jsonl, amie, anyburl or tlogic.
+        quiet: no progress bars.
+    """
     check_outputs(out)
     if format not in _FORMATS:
         raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
     graph = files.load(kg)
     _check_format(format, graph)
-    if smaller.prune_covered and graph.is_temporal:
+    if pruning.prune_covered and graph.is_temporal:
         raise ConfigError(
             f"{graph.name!r} is dated, and covered rules are found on static facts",
             key="prune-covered",
@@ -225,7 +231,7 @@ def mine(
     if not len(bank):
         flags = [f"--{key.replace('_', '-')}" for key in _LEAST[name]]
         say(f"{len(facts):,} facts show no rule under these thresholds; lower {', '.join(flags)}")
-    export_rules(smaller.of(bank, facts), out, format, graph)
+    export_rules(pruning.of(bank, facts), out, format, graph)
 
 
 def _head_size(facts: FactTable) -> int:
@@ -267,13 +273,20 @@ def _lengths(text: str | None) -> tuple[int, ...] | None:
         ) from None
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Which rules of a bank count."""
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RuleFilter:
+    """Which rules of a bank count.
 
-    min_confidence: Annotated[float, typer.Option(help="least confidence")] = 0.0
-    min_support: Annotated[int, typer.Option(help="least support, in facts")] = 0
-    max_body_atoms: Annotated[int | None, typer.Option(help="longest body, in atoms")] = None
+    Args:
+        min_confidence: least confidence.
+        min_support: least support, in facts.
+        max_body_atoms: longest body, in atoms.
+    """
+
+    min_confidence: float = 0.0
+    min_support: int = 0
+    max_body_atoms: int | None = None
 
     def __post_init__(self) -> None:
         check_fraction("min-confidence", self.min_confidence)
@@ -282,31 +295,36 @@ class Kept:
             check_count("max-body-atoms", self.max_body_atoms, 1)
 
 
-@by_flags()
 def rules(
+    file: Path,
+    /,
     *,
-    file: Annotated[Path, typer.Argument(help="a rule bank in any format of `rulerag mine`")],
-    head: Annotated[str | None, typer.Option(help="only rules that predict this relation")] = None,
-    top: Annotated[int, typer.Option(help="how many rules to show")] = 10,
-    format: Annotated[str, typer.Option(help="auto, jsonl, amie, anyburl or tlogic")] = "auto",
-    kg: Annotated[
-        Path | None,
-        typer.Option(help="the graph of the rules, for the format tlogic and --prune-covered"),
-    ] = None,
-    merge: Annotated[
-        list[Path] | None, typer.Option(help="join another bank; as often as needed")
-    ] = None,
-    prefer: Annotated[
-        str, typer.Option(help="whose counts stay where banks differ: first, or evidence (more)")
-    ] = "first",
-    kept: Kept,
-    smaller: Smaller,
-    out: Annotated[Path | None, typer.Option(help="write the rules that are left")] = None,
-    out_format: Annotated[
-        str, typer.Option(help="jsonl, amie, anyburl or tlogic, for --out")
-    ] = "jsonl",
+    head: str | None = None,
+    top: int = 10,
+    format: str = "auto",
+    kg: Path | None = None,
+    merge: list[Path] | None = None,
+    prefer: str = "first",
+    filter: RuleFilter = RuleFilter(),
+    pruning: PruningOptions = PruningOptions(),
+    out: Output | None = None,
+    out_format: str = "jsonl",
 ) -> None:
-    """Look into a rule bank, join it with others, make it smaller."""
+    """Look into a rule bank, join it with others, make it smaller.
+
+    Args:
+        file: a rule bank in any format of `rulerag mine`.
+        head: only rules that predict this relation.
+        top: how many rules to show.
+        format: auto, jsonl, amie, anyburl or tlogic.
+        kg: the graph of the rules, for the format tlogic and --prune-covered.
+        merge: join another bank; as often as needed.
+        prefer: whose counts stay where banks differ: first, or evidence (more).
+        filter: which rules of the bank count.
+        pruning: how the bank is made smaller.
+        out: write the rules that are left.
+        out_format: jsonl, amie, anyburl or tlogic, for --out.
+    """
     if top < 1:
         raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
     if out_format not in _FORMATS:
@@ -320,8 +338,8 @@ def rules(
         bank = merge_rules(
             bank, *(_load_bank(path, "auto", graph) for path in merge), prefer=prefer
         )
-    bank = bank.filter(**vars(kept))
-    bank = smaller.of(bank, None if graph is None else graph.train)
+    bank = bank.filter(**vars(filter))
+    bank = pruning.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
     if out is not None:

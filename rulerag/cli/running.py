@@ -1,61 +1,57 @@
-"""Commands over whole query sets: ``evaluate``, ``demo`` and ``learn-merging``."""
+"""Commands over whole query sets: ``evaluate``, ``demo`` and ``link-prediction``."""
 
 from __future__ import annotations
 
+import time
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
+from rulerag.assembly import Options, make_pipeline, open_dataset
 from rulerag.assembly import experiment as load_experiment
-from rulerag.assembly import learn_merge_weights, open_dataset
+from rulerag.cli import command_line
 from rulerag.cli.common import (
     FACTS_ALONE,
-    IndexOption,
-    LimitOption,
-    QuietOption,
-    check_outputs,
+    Output,
     choose_queries,
-    command_line,
     in_line,
-    open_pipeline,
+    over_index,
     say,
     show_progress,
     table,
 )
+from rulerag.composition import parse_override
 from rulerag.errors import ConfigError
+from rulerag.output_folder import output_folder
 
 
 def evaluate(
-    experiment: Annotated[
-        str,
-        typer.Argument(help="a method, such as bm25-guided__symbolic, or an experiment file"),
-    ],
-    out: Annotated[Path, typer.Option(help="the folder of the run")],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[KEY=VALUE]...",
-            help="changed settings: every key of a component, query_set=full, generator=NAME …",
-        ),
-    ] = None,
-    dataset: Annotated[
-        Path | None,
-        typer.Option(
-            help="the dataset folder, or a benchmark: BEIR, FlashRAG, HotpotQA, WebQSP, CWQ "
-            "(default: the experiment file's)"
-        ),
-    ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="throw away another run in the folder")
-    ] = False,
-    index: IndexOption = None,
-    limit: LimitOption = None,
-    quiet: QuietOption = False,
+    experiment: str,
+    overrides: list[str] | None = None,
+    /,
+    *,
+    out: Output,
+    dataset: Path | None = None,
+    overwrite: bool = False,
+    index: Path | None = None,
+    limit: int | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Run one experiment; a rerun resumes what was interrupted."""
+    """Run one experiment; a rerun resumes what was interrupted.
+
+    Args:
+        experiment: a method, such as bm25-guided__symbolic, or an experiment file.
+        overrides: changed settings, KEY=VALUE: every key of a component, query_set=full,
+            generator=NAME ….
+        out: the folder of the run.
+        dataset: the dataset folder, or a benchmark: BEIR, FlashRAG, HotpotQA, WebQSP, CWQ (default:
+            the experiment file's).
+        overwrite: throw away another run in the folder.
+        index: a folder written by `rulerag index`, used with its settings.
+        limit: only the first N queries.
+        quiet: no progress bars.
+    """
     from rulerag.evaluation import run_experiment
-    from rulerag.output_folder import output_folder
 
     if Path(experiment).is_dir():
         raise ConfigError(
@@ -69,24 +65,27 @@ def evaluate(
     if changed or limit is not None:
         settings = settings.without("expected")
     with output_folder(out):  # before anything costly is opened
-        opened = open_pipeline(
-            settings, lambda dataset: choose_queries(dataset, settings, limit=limit), index=index
-        )
+        started = time.perf_counter()
+        opened = open_dataset(settings)
+        queries = choose_queries(opened, settings, limit=limit)
+        opened = over_index(opened, index, settings)
+        pipeline = make_pipeline(settings, opened, Options(index))
+        load_seconds = time.perf_counter() - started
         result = run_experiment(
-            opened.pipeline,
-            opened.dataset,
-            opened.queries,
+            pipeline,
+            opened,
+            queries,
             out,
             config=settings,
-            top_k=opened.pipeline.top_k,
+            top_k=pipeline.top_k,
             seed=settings.read("seed", int, 0),
             overwrite=overwrite,
             progress=show_progress(quiet),
-            load_seconds=opened.load_seconds,
+            load_seconds=load_seconds,
         )
         page = _write_page(out, result)
-    _tell(Path(experiment).stem, result)
-    if result["generator"] in FACTS_ALONE and not any(d.facts for d in opened.dataset.corpus):
+    _say_metrics(Path(experiment).stem, result)
+    if result["generator"] in FACTS_ALONE and not any(d.facts for d in opened.corpus):
         say(
             f"no reader: the documents state no facts, which {result['generator']} needs; texts "
             "are read by a language model, generator=smollm2-135m-instruct or another of "
@@ -112,7 +111,7 @@ def _write_page(out: Path, result: dict[str, Any]) -> Path:
     return page
 
 
-def _tell(name: str, result: dict[str, Any]) -> None:
+def _say_metrics(name: str, result: dict[str, Any]) -> None:
     """The metrics of a run, and what was expected of it."""
     from rulerag.evaluation import expected_rows, format_value
 
@@ -130,53 +129,75 @@ def _tell(name: str, result: dict[str, Any]) -> None:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="the folder to write")] = Path("demo-out"),
-    facts: Annotated[
-        int, typer.Option(help="facts of each world; rules are found from 500 on")
-    ] = 5000,
-    seed: Annotated[int, typer.Option(help="the seed of the worlds")] = 0,
-    quiet: QuietOption = False,
+    *, out: Output = Path("demo-out"), facts: int = 5000, seed: int = 0, quiet: bool = False
 ) -> None:
-    """Mine, retrieve, read and explain on embedded worlds that know their own truth."""
+    """Mine, retrieve, read and explain on embedded worlds that know their own truth.
+
+    Args:
+        out: the folder to write.
+        facts: facts of each world; rules are found from 500 on.
+        seed: the seed of the worlds.
+        quiet: no progress bars.
+    """
     from rulerag.assembly import run_demo
 
     run_demo(out, num_facts=facts, seed=seed, progress=show_progress(quiet), say=say)
 
 
-def learn_merging(
-    method: Annotated[
-        str, typer.Argument(help="a method or a file with rule-guided or pooled retrieval")
-    ],
-    out: Annotated[Path, typer.Option(help="the file to write")],
-    changes: Annotated[
-        list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="changes of it")
-    ] = None,
-    dataset: Annotated[
-        Path | None, typer.Option(help="the dataset folder (a file states its own)")
-    ] = None,
-    query_set: Annotated[str, typer.Option(help="whose queries")] = "balanced",
-    queries: Annotated[int, typer.Option(help="so many at most; 0 for all")] = 0,
-    quiet: QuietOption = False,
+def link_prediction(
+    kg: Path,
+    changes: list[str] | None = None,
+    /,
+    *,
+    miner: str | None = None,
+    rules: Path | None = None,
+    limit: int | None = None,
+    out: Output | None = None,
+    quiet: bool = False,
 ) -> None:
-    """Learn how the searches of rule-guided retrieval are merged.
+    """Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.
 
-    The queries must not be those of a test: take a validation variant. The weights are used by
-    `retriever.merge=learned retriever.weights=FILE`.
+    Args:
+        kg: a graph folder with splits.
+        changes: changed settings, KEY=VALUE.
+        miner: amie (static) or tlogic (temporal): rules of this graph.
+        rules: a rule file in any format, in place of a miner.
+        limit: only the first N facts, 2 N queries.
+        out: the folder for metrics.json.
+        quiet: no progress bars.
     """
-    check_outputs(out)
-    config = load_experiment(method, changes or (), dataset=dataset)
-    weights = learn_merge_weights(
-        config,
-        open_dataset(config),
-        query_set=query_set,
-        max_queries=queries,
-        progress=show_progress(quiet),
-    )
-    weights.save(out)
-    about = weights.about
-    say(
-        f"recall@10 of candidates on {about['queries']:,} queries: "
-        f"{100 * about['recall@10 at the start']:.1f} before, "
-        f"{100 * about['recall@10 cross-validated']:.1f} cross-validated, "
-        f"{100 * about['candidates_hold_an_answer']:.1f} at most; written to {out}"
-    )
+    from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
+    from rulerag.io import write_json
+
+    values: dict[str, Any] = {}
+    for change in changes or ():
+        key, value = parse_override(change)
+        if key in values:
+            raise ConfigError("is given twice", key=key)
+        values[key] = value
+    if limit is not None:
+        values["limit"] = limit
+    settings = LinkPredictionSettings.read(values)
+    # Made before anything costly is done; a run that fails leaves none behind.
+    with output_folder(out) if out is not None else nullcontext() as folder:
+        result = evaluate_links(
+            kg, miner=miner, rules=rules, settings=settings, progress=show_progress(quiet)
+        )
+        if folder is not None:
+            write_json(folder / "metrics.json", result)
+    _say_ranks(result)
+
+
+def _say_ranks(result: dict[str, Any]) -> None:
+    from rulerag.evaluation import markdown_table
+
+    metrics = result["metrics"]
+    say(f"{result['benchmark']}: {result['num_queries']:,} queries, {result['num_rules']:,} rules")
+    titles = ("ties", "MRR", "Hits@1", "Hits@3", "Hits@10")
+    rows = []
+    for kind in ("", "_rounded_down", "_best", "_worst"):
+        name = kind.strip("_").replace("_", " ") or "mean"
+        rows.append([name, *(f"{100 * metrics[f'{one.lower()}{kind}']:.2f}" for one in titles[1:])])
+    say(markdown_table(titles, rows).rstrip())
+    seconds = ", ".join(f"{name} {value:.1f}" for name, value in result["cpu_seconds"].items())
+    say(f"CPU seconds: {seconds}; peak memory {result['peak_memory_mb']:.0f} MB")

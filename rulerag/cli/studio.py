@@ -5,47 +5,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from rulerag.cli.common import say
+from rulerag.cli.common import Output, say
 from rulerag.composition import parse_file
 from rulerag.console import EXIT_BAD_INPUT
 from rulerag.studio import serve
 from rulerag.studio.service import RedTeamSuite, Studio
 from rulerag.studio.systems import benchmark_system
 
-DataOption = Annotated[
-    Path,
-    typer.Option(help="the folder of its sessions; systems/*.yaml in it are systems of your own"),
-]
-
 
 def studio(
-    host: Annotated[
-        str, typer.Option(help="the address to bind; one that others reach needs a token")
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="the port; 0 for a free one")] = 8080,
-    data: DataOption = Path("studio-data"),
-    dataset: Annotated[
-        list[Path] | None,
-        typer.Option(help="a benchmark folder, which becomes a system; repeatable"),
-    ] = None,
-    encoder: Annotated[
-        list[str] | None,
-        typer.Option(help="an encoder that searches the datasets as well, to compare; repeatable"),
-    ] = None,
-    reader: Annotated[
-        list[str] | None,
-        typer.Option(help="a model that reads the datasets as well, to compare; repeatable"),
-    ] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(help="a run folder of `rulerag evaluate` to look into; repeatable"),
-    ] = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    data: Path = Path("studio-data"),
+    dataset: list[Path] | None = None,
+    encoder: list[str] | None = None,
+    reader: list[str] | None = None,
+    run: list[Path] | None = None,
 ) -> None:
-    """The web app: ask a RAG system, see which sources made it answer so, and break it."""
+    """The web app: ask a RAG system, see which sources made it answer so, and break it.
+
+    Args:
+        host: the address to bind; one that others reach needs a token.
+        port: the port; 0 for a free one.
+        data: the folder of its sessions; systems/*.yaml in it are systems of your own.
+        dataset: a benchmark folder, which becomes a system; repeatable.
+        encoder: an encoder that searches the datasets as well, to compare; repeatable.
+        reader: a model that reads the datasets as well, to compare; repeatable.
+        run: a run folder of `rulerag evaluate` to look into; repeatable.
+    """
     systems = [
         benchmark_system(one, encoders=encoder or (), readers=reader or ()) for one in dataset or ()
     ]
@@ -53,21 +43,22 @@ def studio(
 
 
 def redteam(
-    suite: Annotated[
-        str,
-        typer.Argument(help="a system (finance, software, employees, …) or a suite's YAML file"),
-    ],
-    generator: Annotated[
-        list[str] | None, typer.Option(help="what answers; repeatable (default: all that are here)")
-    ] = None,
-    out: Annotated[
-        Path, typer.Option(help="the folder for CSV, JSON, JUnit, HTML and a pytest file")
-    ] = Path("red-team"),
-    data: DataOption = Path("studio-data"),
+    suite: str,
+    /,
+    *,
+    generator: list[str] | None = None,
+    out: Output = Path("red-team"),
+    data: Path = Path("studio-data"),
 ) -> None:
     """Attack a system in every source of every question; status 1 where it breaks.
 
     2 where something could not be tried; what was tried is kept, and the same command goes on.
+
+    Args:
+        suite: a system (finance, software, employees, …) or a suite's YAML file.
+        generator: what answers; repeatable (default: all that are here).
+        out: the folder for CSV, JSON, JUnit, HTML and a pytest file.
+        data: the folder of sessions; systems/*.yaml in it are systems of your own.
     """
     named = suite.endswith((".yaml", ".yml"))
     wanted = (

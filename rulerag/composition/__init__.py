@@ -9,14 +9,14 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.composition.checks import check_choice, check_range
-    from rulerag.composition.config import (
-        Config,
-        frozen,
-        load_config,
+    from rulerag.composition.config import Config, load_config
+    from rulerag.composition.files import (
         merged_values,
         parse_file,
         parse_override,
         read_values,
+        to_yaml,
+        with_overrides,
     )
     from rulerag.composition.registry import (
         FAMILIES,

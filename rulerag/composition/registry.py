@@ -1,4 +1,4 @@
-"""The composition model: every component has a name, typed settings, and is built from them alone.
+"""Components by name: what a name stands for, and the settings that it takes.
 
 A component is one class (or function that makes one) under ``@register(family, name)``::
 
@@ -6,39 +6,38 @@ A component is one class (or function that makes one) under ``@register(family, 
     class MyRetriever:
         def __init__(self, documents: Sequence[Document], *, k: int = 3) -> None: ...
 
-- Its **settings** are the keyword parameters of its constructor: names, types and defaults are
-  stated there and nowhere else (:attr:`Entry.settings` is the pydantic model made from them).
-  Where they are many, a constructor takes them together or one by one: ``settings: MySettings |
-  None = None, **changes``, with :class:`~rulerag.composition.Settings` as base, joined by
-  ``MySettings.joined(settings, changes)``. The fields of the model are keys like any other.
+- Its **settings** are the parameters of its constructor: names, types and defaults are stated there
+  and nowhere else (:attr:`Entry.settings` is the pydantic model of them). Where they are many, the
+  constructor takes a model together or one by one: ``settings: MySettings | None = None,
+  **changes``, with :class:`~rulerag.composition.Settings` as base, joined by
+  ``MySettings.joined(settings, changes)``.
 - A parameter with the name of a **family** (``retriever``, ``evidence``; a plural holds a list, and
   ``parts`` names others) holds a component of it. Wrappers nest in a configuration as they nest in
   code: ``{type: guided, merge: evidence, retriever: {type: bm25}}``.
 - A parameter with the name of a **shared resource** (:data:`SHARED`: the documents, the rule bank,
   labels …) is no setting: the builder (:mod:`rulerag.assembly.build`) hands it over.
-- Nothing is imported until a name is used. The names of the library's own components are read from
-  the decorators in its source files; a package of others names a module of its own in the entry
-  point group ``rulerag.components``, which is imported when a name is not the library's.
+- A module is imported when one of its names is used. ``components.toml`` says in which module each
+  component of the library is; a package of others names its modules in the entry point group
+  ``rulerag.components``, which are imported when a name is not the library's.
 
 Configuration checks, overrides on the command line, help and the contract tests derive from here.
 """
 
 from __future__ import annotations
 
-import ast
 import functools
 import importlib
 import inspect
 import logging
-import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from types import UnionType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin
+from types import NoneType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from rulerag.errors import ConfigError, did_you_mean
 
@@ -64,34 +63,18 @@ FAMILIES: Mapping[str, str] = {
 }
 """The kinds of components, and what a section without ``type`` means; empty where it must say."""
 
-SHARED = frozenset(
-    {
-        "documents",
-        "facts",
-        "examples",
-        "bank",
-        "labels",
-        "all_labels",
-        "known",
-        "linker",
-        "rule_label",
-        "entity_label",
-        "time_step",
-        "time_unit",
-        "dataset_fingerprint",
-        "progress",
-    }
-)
-"""What a constructor may ask for by the name of a parameter; see :mod:`rulerag.assembly.build`."""
+SHARED = frozenset({
+    "documents", "facts", "examples", "bank", "labels", "all_labels", "known", "linker",
+    "rule_label", "entity_label", "time_step", "time_unit", "dataset_fingerprint", "progress",
+    "backend", "engine", "score",
+})  # fmt: skip
+"""What a constructor may ask for by the name of a parameter, and no file can state."""
+
+# The family of a parameter by its name; that of a list has a star.
+_HOLDERS = {**{one: one for one in FAMILIES}, **{f"{one}s": f"{one}*" for one in FAMILIES}}
 
 GROUP = "rulerag.components"
 """The entry point group of packages that add components."""
-
-_ROOT = Path(__file__).parents[1]
-_DECORATED = re.compile(
-    r'^@register\(\s*"([a-z]+)",\s*"([a-z0-9_-]+)"[^()]*\)\n(?=(?:@[^\n]+\n)*(?:class|def) (\w+))',
-    re.MULTILINE,
-)
 
 
 @dataclass(frozen=True)
@@ -101,7 +84,7 @@ class Entry:
     Args:
         family: what it is, a key of :data:`FAMILIES`.
         name: its ``type`` in a configuration.
-        defined: where, as ``module:name``.
+        component: the class or function.
         parts: the family of each parameter that holds a component and is not named as its family.
         shared: the shared resource of each parameter that is not named as its resource.
         make: the class method that makes it, where that is not the constructor.
@@ -110,17 +93,16 @@ class Entry:
 
     family: str
     name: str
-    defined: str
-    parts: Mapping[str, str] = field(default_factory=dict)
-    shared: Mapping[str, str] = field(default_factory=dict)
+    component: Any
+    parts: Mapping[str, str]
+    shared: Mapping[str, str]
     make: str = ""
     load: str = ""
 
-    @cached_property
-    def component(self) -> Any:
-        """The class or function."""
-        module, _, attribute = self.defined.partition(":")
-        return getattr(importlib.import_module(module), attribute)
+    @property
+    def defined(self) -> str:
+        """Where, as ``module:name``."""
+        return f"{self.component.__module__}:{self.component.__qualname__}"
 
     @property
     def maker(self) -> Callable[..., Any]:
@@ -131,33 +113,58 @@ class Entry:
     @cached_property
     def loader(self) -> Callable[..., Any] | None:
         """What opens its index from a folder; None where it keeps none."""
-        if not self.load:
-            return None
-        home = sys.modules[self.component.__module__]
-        found: Callable[..., Any] = getattr(self.component, self.load, None) or getattr(
-            home, self.load
-        )
-        return found
+        beside = vars(sys.modules[self.component.__module__])
+        return getattr(self.component, self.load, beside.get(self.load)) if self.load else None
+
+    @cached_property
+    def parameters(self) -> Mapping[str, inspect.Parameter]:
+        """The parameters of what makes it, by name."""
+        return inspect.signature(self.maker).parameters
 
     @cached_property
     def injected(self) -> Mapping[str, str]:
         """Parameters that the builder fills, each with the name of its resource."""
-        return _injected(self.maker, self.shared)
+        return {
+            name: self.shared.get(name, name)
+            for name in self.parameters
+            if name in self.shared or name in SHARED
+        }
 
     @cached_property
     def holds(self) -> Mapping[str, str]:
         """Parameters that hold components, each with its family; ``family*`` holds a list."""
-        plurals = {f"{family}s": f"{family}*" for family in FAMILIES}
-        families = {**{family: family for family in FAMILIES}, **plurals, **self.parts}
-        taken = inspect.signature(self.maker).parameters
-        return {name: families[name] for name in taken if name in families}
+        families = {**_HOLDERS, **self.parts}
+        return {name: families[name] for name in self.parameters if name in families}
 
     @cached_property
     def settings(self) -> type[Settings]:
-        """The model of its settings: keyword parameters but for parts and shared resources."""
-        # Where one function makes and opens, its folder is named by the run, not by the component.
-        opened = {"folder"} if self.load and self.loader is self.maker else set()
-        return _settings_of(self.maker, self.name, {*self.injected, *self.holds, *opened})
+        """The model of its settings: parameters but for parts and shared resources."""
+        import pydantic  # here: components are registered without it
+
+        from rulerag.composition.settings import Settings
+
+        if isinstance(self.component, type) and issubclass(self.component, Settings):
+            return self.component
+        others = {*self.injected, *self.holds}
+        if self.loader is self.maker:  # its folder is named by the run, not by the component
+            others.add("folder")
+        stated = {
+            key: one
+            for key, one in self.parameters.items()
+            if key not in others and one.kind not in (one.VAR_KEYWORD, one.VAR_POSITIONAL)
+        }
+        maker = self.maker.__init__ if isinstance(self.maker, type) else self.maker  # type: ignore[misc]
+        # The annotations of these alone: others may name what only type checkers import.
+        annotated = SimpleNamespace(__annotations__={k: p.annotation for k, p in stated.items()})
+        kinds = get_type_hints(annotated, getattr(maker, "__globals__", {}))
+        group = [kind for kind in get_args(kinds.pop("settings", None)) if kind is not NoneType]
+        fields = {
+            key: (kind, ... if stated[key].default is stated[key].empty else stated[key].default)
+            for key, kind in kinds.items()
+        }
+        base, name = group[0] if group else Settings, f"{self.component.__name__}Settings"
+        model: type[Settings] = pydantic.create_model(name, __base__=base, **fields)  # type: ignore[call-overload]
+        return model
 
     @property
     def keys(self) -> list[str]:
@@ -193,18 +200,15 @@ def register(
 
     def decorate(component: C) -> C:
         if family not in FAMILIES:
-            raise ConfigError(
-                f"there is no family {family!r} of components", hint=did_you_mean(family, FAMILIES)
-            )
-        defined = f"{component.__module__}:{component.__qualname__}"
-        entry = Entry(family, name, defined, parts or {}, shared or {}, make, load)
-        entry.__dict__["component"] = component  # may be local to a function
+            hint = did_you_mean(family, FAMILIES)
+            raise ConfigError(f"there is no family {family!r} of components", hint=hint)
+        entry = Entry(family, name, component, parts or {}, shared or {}, make, load)
         known = _REGISTERED.get((family, name))
-        other = known.defined if known is not None else _own().get((family, name), defined)
-        if other != defined:
+        other = known.defined if known is not None else _modules(family).get(name, "")
+        if other and other not in (entry.defined, component.__module__):
             raise ConfigError(
                 f"two components of the family {family} are called {name!r}",
-                hint=f"rename one: {other} or {defined}",
+                hint=f"rename one: {other} or {entry.defined}",
             )
         _REGISTERED[family, name] = entry
         return component
@@ -213,44 +217,27 @@ def register(
 
 
 @functools.cache
-def _own() -> Mapping[tuple[str, str], str]:
-    """Where the library's components are, by family and name, read from their decorators."""
-    found: dict[tuple[str, str], str] = {}
-    for file in sorted(_ROOT.glob("*/**/*.py")):
-        text = file.read_text(encoding="utf-8")
-        if "\n@register(" not in text:
-            continue
-        module = ".".join((_ROOT.name, *file.relative_to(_ROOT).with_suffix("").parts))
-        for family, name, attribute in _DECORATED.findall(text):
-            defined = f"{module.removesuffix('.__init__')}:{attribute}"
-            if found.setdefault((family, name), defined) != defined:
-                raise ConfigError(
-                    f"two components of the family {family} are called {name!r}",
-                    hint=f"rename one: {found[family, name]} or {defined}",
-                )
-    return found
+def _modules(family: str) -> Mapping[str, str]:
+    """The module of each component of the library, by name."""
+    table = Path(__file__).with_name("components.toml").read_text(encoding="utf-8")
+    return {name: f"rulerag.{one}" for name, one in tomllib.loads(table).get(family, {}).items()}
 
 
 @functools.cache
-def _plug_ins() -> None:
+def _import_plug_ins() -> None:
     """Import the modules that other packages name; one that fails is named and left out."""
     for point in metadata.entry_points(group=GROUP):
         try:
             point.load()
         except Exception as error:  # noqa: BLE001  (it is the code of others)
-            _LOG.warning(
-                "the plug-in %r (%s) is left out: %s: %s",
-                point.name,
-                point.value,
-                type(error).__name__,
-                error,
-            )
+            why = f"{type(error).__name__}: {error}"
+            _LOG.warning("the plug-in %r (%s) is left out: %s", point.name, point.value, why)
 
 
 def names(family: str) -> list[str]:
     """The names of a family's components, those of plug-ins too."""
-    _plug_ins()
-    return sorted({name for kind, name in (*_own(), *_REGISTERED) if kind == family})
+    _import_plug_ins()
+    return sorted({*_modules(family), *(name for kind, name in _REGISTERED if kind == family)})
 
 
 def find(family: str, name: str, *, key: str = "type") -> Entry:
@@ -264,17 +251,13 @@ def find(family: str, name: str, *, key: str = "type") -> Entry:
     Raises:
         ConfigError: the family has no such name; lists those it has.
     """
-    defined = _own().get((family, name))
-    if defined is not None and (family, name) not in _REGISTERED:
-        importlib.import_module(defined.partition(":")[0])
-    elif defined is None and (family, name) not in _REGISTERED:
-        _plug_ins()
-    entry = _REGISTERED.get((family, name))
-    if entry is None:
-        raise ConfigError(
-            f"no {family} is called {name!r}", key=key, hint=did_you_mean(name, names(family))
-        )
-    return entry
+    if (family, name) not in _REGISTERED:
+        own = _modules(family).get(name)
+        importlib.import_module(own) if own else _import_plug_ins()
+    if (family, name) not in _REGISTERED:
+        hint = did_you_mean(name, names(family))
+        raise ConfigError(f"no {family} is called {name!r}", key=key, hint=hint)
+    return _REGISTERED[family, name]
 
 
 def known_keys(config: Mapping[str, Any]) -> Iterator[str]:
@@ -308,12 +291,10 @@ def retriever_name(section: Mapping[str, Any]) -> str:
     Args:
         section: the settings; wrappers but for rules and fusion are left out.
     """
-    kind = str(section.get("type", ""))
-    inside = section.get("retriever") or next(iter(section.get("retrievers") or ()), None)
-    if not isinstance(inside, Mapping):
+    kind, inside = str(section.get("type", "")), _wrapped(section)
+    if inside is None:
         return kind
-    suffix = {"guided": "-guided", "fused": "-fused"}.get(kind, "")
-    return retriever_name(inside) + suffix
+    return retriever_name(inside) + (f"-{kind}" if kind in ("guided", "fused") else "")
 
 
 def innermost(section: Any) -> Any:
@@ -322,109 +303,11 @@ def innermost(section: Any) -> Any:
     Args:
         section: a retriever's settings; of several that are fused, the first counts.
     """
+    inside = _wrapped(section)
+    return section if inside is None else innermost(inside)
+
+
+def _wrapped(section: Any) -> Any:
+    """The settings of the retriever that another wraps; None where it searches itself."""
     inside = section.get("retriever") or next(iter(section.get("retrievers") or ()), None)
-    return innermost(inside) if isinstance(inside, Mapping) else section
-
-
-# --- settings from a signature -----------------------------------------------------------------
-
-
-def _injected(maker: Callable[..., Any], shared: Mapping[str, str]) -> dict[str, str]:
-    taken = inspect.signature(maker).parameters
-    return {name: shared.get(name, name) for name in taken if name in shared or name in SHARED}
-
-
-def _settings_of(maker: Callable[..., Any], name: str, others: set[str]) -> type[Settings]:
-    import pydantic  # here: components are registered without it
-
-    from rulerag.composition.settings import Settings
-
-    function = maker.__init__ if isinstance(maker, type) else maker  # type: ignore[misc]
-    scope = getattr(inspect.unwrap(function), "__globals__", {})
-    fields: dict[str, Any] = {}
-    for key, parameter in inspect.signature(maker).parameters.items():
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or key in others:
-            continue
-        group = _group(parameter.annotation, scope)
-        if group is not None:
-            for one, described in group.model_fields.items():
-                fields[one] = (_setting(described.annotation, scope) or Any, _unstated())
-            continue
-        kind = _setting(parameter.annotation, scope)
-        if kind is not None:
-            needed = parameter.default is parameter.empty
-            fields[key] = (kind, ... if needed else _unstated())
-    model: type[Settings] = pydantic.create_model(
-        f"{''.join(part.title() for part in re.split('[-_]', name))}Settings",
-        __base__=Settings,
-        __module__=__name__,
-        **fields,
-    )
-    return model
-
-
-def _unstated() -> Any:
-    """The default stays with the constructor: a key that is not stated is not passed on."""
-    import pydantic
-
-    return pydantic.Field(default=None, validate_default=False)
-
-
-def _group(annotation: Any, scope: Mapping[str, Any]) -> type[Settings] | None:
-    """The settings model that a parameter takes; None where it takes something else."""
-    from rulerag.composition.settings import Settings
-
-    kinds = [k for k in _alternatives(annotation, scope) if k not in (None, type(None))]
-    alone = kinds[0] if len(kinds) == 1 else None
-    return alone if isinstance(alone, type) and issubclass(alone, Settings) else None
-
-
-def _setting(annotation: Any, scope: Mapping[str, Any]) -> Any:
-    """The part of a parameter's type that a file can state; None where there is no such part."""
-    kinds = [_stated(kind) for kind in _alternatives(annotation, scope)]
-    kept = [kind for kind in kinds if kind is not None]
-    if not [kind for kind in kept if kind is not type(None)]:
-        return None
-    return functools.reduce(lambda one, other: Union[one, other], kept)  # noqa: UP007
-
-
-def _alternatives(annotation: Any, scope: Mapping[str, Any]) -> list[Any]:
-    """The members of a union; those whose names are imported for type checkers alone drop out."""
-    if annotation is inspect.Parameter.empty:
-        return [Any]
-    if not isinstance(annotation, str):
-        union = get_origin(annotation) in (Union, UnionType)
-        return list(get_args(annotation)) if union else [annotation]
-    found: list[Any] = []
-    stack = [ast.parse(annotation, mode="eval").body]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.BinOp):
-            stack += [node.right, node.left]
-            continue
-        try:
-            found.append(eval(ast.unparse(node), dict(scope)))
-        except NameError:
-            continue
-    return found
-
-
-def _stated(kind: Any) -> Any:
-    """A type as a configuration file can state it."""
-    if kind is None:
-        return type(None)
-    if kind in (Any, str, int, float, bool, type(None)):
-        return kind
-    if kind is Path:
-        return str
-    origin, arguments = get_origin(kind), get_args(kind)
-    if origin is Literal:
-        return kind
-    if origin in (Sequence, list, tuple):
-        items = [_stated(argument) for argument in arguments if argument is not ...]
-        if len(items) == 1 and items[0] is not None:
-            return tuple[items[0], ...]  # type: ignore[valid-type]
-        return tuple[tuple(items)] if items and None not in items else None  # type: ignore[misc]
-    if origin in (Mapping, dict):
-        return Mapping[str, Any]
-    return None
+    return inside if isinstance(inside, Mapping) else None

@@ -13,6 +13,7 @@ from rulerag.composition.config import KIND_WORDS
 from rulerag.errors import ConfigError, did_you_mean
 
 _WORDS: dict[Any, str] = {**KIND_WORDS, Path: "a path", type(None): "null"}
+_SECTION = "a section of keys"
 
 
 class Settings(pydantic.BaseModel):
@@ -56,6 +57,11 @@ class Settings(pydantic.BaseModel):
             return cls.model_validate(dict(values))
         except pydantic.ValidationError as error:
             raise _named(error, cls, source, where) from error
+        except ConfigError as error:  # of values that do not fit each other
+            if error.path is not None:
+                raise
+            key = ".".join(filter(None, (where, error.key))) or None
+            raise ConfigError(error.message, path=source, key=key, hint=error.hint) from error
 
     @classmethod
     def joined(cls, settings: Self | None, changes: Mapping[str, Any]) -> Self:
@@ -86,7 +92,7 @@ def _named(
     details = error.errors()
     # A key that nobody reads explains a missing one beside it.
     first = next((one for one in details if one["type"] == "extra_forbidden"), details[0])
-    keys: list[str] = []
+    keys = [where] if where else []
     known: type[Settings] | None = model
     annotation: Any = None
     for part in map(str, first["loc"]):
@@ -95,25 +101,27 @@ def _named(
         keys.append(part)
         field = known.model_fields.get(part)
         annotation = field.annotation if field is not None else None
-        nested = [kind for kind in _kinds(annotation) if _is_settings(kind)]
-        inside, known = known, nested[0] if nested else None
-    key = ".".join([*([where] if where else []), *keys]) or None
-    value, hint = first["input"], None
+        inside, known = known, _section_of(annotation)
+    value, hint, expected = first["input"], None, kinds_in_words(annotation)
     if first["type"] == "extra_forbidden":
         message, hint = "unknown key", did_you_mean(keys[-1], inside.model_fields)
     elif first["type"] == "missing":
-        message, hint = "is missing", f"give {kinds_in_words(annotation)}"
+        message, hint = "is missing", f"give {expected}"
     elif first["type"] == "value_error":
         message = str(first["ctx"]["error"])
     elif "ctx" in first and first["type"].startswith(("greater", "less", "too_", "multiple")):
         message, hint = f"{value!r} is out of range", first["msg"].removeprefix("Input ")
     else:
-        message = f"expected {kinds_in_words(annotation)}, found {value!r}"
-    return ConfigError(message, path=source, key=key, hint=hint)
+        message = f"expected {expected}, found {value!r}"
+        hint = f"write {keys[-1]}: {{key: value}}" if expected == _SECTION else None
+    return ConfigError(message, path=source, key=".".join(keys) or None, hint=hint)
 
 
-def _is_settings(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Settings)
+def _section_of(annotation: Any) -> type[Settings] | None:
+    """The settings model that a field holds; None where it may hold something else."""
+    kinds = [kind for kind in _kinds(annotation) if kind is not type(None)]
+    alone = kinds[0] if len(kinds) == 1 else None
+    return alone if isinstance(alone, type) and issubclass(alone, Settings) else None
 
 
 def _kinds(annotation: Any) -> tuple[Any, ...]:
@@ -124,19 +132,21 @@ def _kinds(annotation: Any) -> tuple[Any, ...]:
 
 def kinds_in_words(annotation: Any) -> str:
     """What a setting of this type may be, for messages and help: ``a text or null``."""
-    return " or ".join(dict.fromkeys(_in_words(kind) for kind in _kinds(annotation)))
+    words = dict.fromkeys(_in_words(kind) for kind in _kinds(annotation))
+    return " or ".join(filter(None, words)) or "another value"
 
 
 def _in_words(kind: Any) -> str:
-    origin, arguments = get_origin(kind), get_args(kind)
+    """What a file can state of a type; empty where it can state nothing of it."""
+    origin, arguments = get_origin(kind) or kind, get_args(kind)
     if origin is Literal:
         return " or ".join(map(repr, arguments))
-    if isinstance(origin, type) and issubclass(origin, Mapping):
-        return "a section of keys"
+    if kind in _WORDS:
+        return _WORDS[kind]
+    if isinstance(origin, type) and issubclass(origin, (Mapping, Settings)):
+        return _SECTION
     if isinstance(origin, type) and issubclass(origin, Sequence):
         items = {argument for argument in arguments if argument is not ...}
         plural = {int: "whole numbers", float: "numbers", str: "texts"}
         return f"a list of {plural.get(items.pop(), 'values')}" if len(items) == 1 else "a list"
-    if _is_settings(kind):
-        return "a section of keys"
-    return _WORDS.get(kind, "another value")
+    return ""

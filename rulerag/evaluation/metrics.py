@@ -132,13 +132,13 @@ def metric(name: str) -> Metric:
     general = re.sub(r"@\d+", "@k", name)
     if general not in _METRICS:
         raise UnknownNameError(f"unknown metric {name!r}", hint=did_you_mean(general, _METRICS))
-    found = _METRICS[general]
+    measure = _METRICS[general]
     cutoff = "".join(re.findall(r"@(\d+)", name))
     return replace(
-        found,
+        measure,
         name=name,
-        title=found.title.replace("@k", f"@{cutoff}"),
-        description=found.description.replace("first k", f"first {cutoff}"),
+        title=measure.title.replace("@k", f"@{cutoff}"),
+        description=measure.description.replace("first k", f"first {cutoff}"),
     )
 
 
@@ -147,7 +147,7 @@ def token_ends(text: str) -> list[int]:
 
     A language model's tokens are more: it cuts rare words into pieces.
     """
-    return [found.end() for found in _TOKEN.finditer(text)]
+    return [match.end() for match in _TOKEN.finditer(text)]
 
 
 class AnswerCoverage:
@@ -292,9 +292,9 @@ def answer_metrics(
     # reader documents from outside of it, and these must not count here.
     whole = answer.union or answer.documents
     union = matcher.first_rank((scored.document for scored in whole), answers) is not None
-    found = math.inf if rank is None else rank
+    depth = math.inf if rank is None else rank
     values = {
-        f"answer_recall@{k}": float(found <= k)
+        f"answer_recall@{k}": float(depth <= k)
         for k in sorted({*(k for k in CUTOFFS if k < top_k), top_k})
     }
     values[f"answer_recall@{top_k}_union"] = float(union)
@@ -355,5 +355,5 @@ def qrels_metrics(
         if query in qrels
     }
     judged = {query: dict(grades) for query, grades in qrels.items() if grades}
-    found = ir_measures.calc_aggregate(list(measures.values()), judged, run)
-    return {name: float(found[measure]) for name, measure in measures.items()}
+    means = ir_measures.calc_aggregate(list(measures.values()), judged, run)
+    return {name: float(means[measure]) for name, measure in measures.items()}

@@ -66,8 +66,8 @@ class SearchResults:
         """
         rows = np.full((len(best), DEPTH), -1, dtype=np.int32)
         for place, documents in enumerate(best):
-            found = [row_of[scored.document.id] for scored in documents[:DEPTH]]
-            rows[place, : len(found)] = found
+            documents_rows = [row_of[scored.document.id] for scored in documents[:DEPTH]]
+            rows[place, : len(documents_rows)] = documents_rows
         union: list[int] = []
         depth: list[int] = []
         ends = [0]

@@ -184,9 +184,9 @@ def expected_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """
     rows = []
     for name, entry in ((result.get("config") or {}).get("expected") or {}).items():
-        told = entry if isinstance(entry, Mapping) else {"value": entry}
-        value: Any = told.get("value")
-        tolerance: Any = told.get("tolerance") or 0.0
+        expected = entry if isinstance(entry, Mapping) else {"value": entry}
+        value: Any = expected.get("value")
+        tolerance: Any = expected.get("tolerance") or 0.0
         if not all(isinstance(n, int | float) for n in (value, tolerance)):
             raise DataFormatError(
                 f"expected a number, found {entry!r}",
@@ -202,7 +202,7 @@ def expected_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
                 "tolerance": float(tolerance),
                 # A difference of exactly the tolerance must not fail on its last bit.
                 "met": measured is not None and abs(measured - value) <= tolerance + 1e-9,
-                "source": str(told.get("source") or ""),
+                "source": str(expected.get("source") or ""),
             }
         )
     return rows

@@ -63,12 +63,12 @@ def random_masks(
     if num_sources <= listed:
         left = [mask for mask in range(1 << num_sources) if mask not in known]
         return rng.sample(left, min(count, len(left)))
-    found: dict[int, None] = {}
-    while len(found) < min(count, (1 << num_sources) - len(known)):
+    masks_seen: dict[int, None] = {}
+    while len(masks_seen) < min(count, (1 << num_sources) - len(known)):
         mask = rng.getrandbits(num_sources)
         if mask not in known:
-            found[mask] = None
-    return list(found)
+            masks_seen[mask] = None
+    return list(masks_seen)
 
 
 def minimal_elements(masks: Iterable[int]) -> set[int]:

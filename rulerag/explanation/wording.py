@@ -22,8 +22,8 @@ def runs(names: Iterable[str]) -> list[str]:
 
     def neighbourhood(item: tuple[int, str]) -> tuple[str, int]:
         place, name = item
-        found = _NUMBERED.fullmatch(name)
-        return (found[1], int(found[2]) - place) if found else (name, place)
+        match = _NUMBERED.fullmatch(name)
+        return (match[1], int(match[2]) - place) if match else (name, place)
 
     drawn: list[str] = []
     for _, group in itertools.groupby(enumerate(names), neighbourhood):

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rulerag.cache import recall_arrays, remember_arrays
 from rulerag.extraction.known import with_known_facts
 from rulerag.io import StoredRecords, fingerprint_object
-from rulerag.kg import Calendar
+from rulerag.kg import Calendar, stated_facts
 from rulerag.linking import link_mentions, spellings
 from rulerag.ruleqa import RuleQADataset, known_names
 from rulerag.types import Document, Fact
@@ -59,7 +59,7 @@ def _read(dataset: RuleQADataset, documents: Sequence[Document]) -> list[Documen
     """The texts with whom they mention and what they state."""
     names = spellings(known_names(dataset)[0], dataset.labels["entities"], dataset.aliases)
     calendar = Calendar(**dataset.calendar) if dataset.calendar else None
-    facts = (fact for document in dataset.corpus for fact in document.facts)
+    facts = (fact for _, fact in stated_facts(dataset.corpus))
     return with_known_facts(link_mentions(documents, names), facts, names, calendar)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
+from rulerag.kg import stated_facts
 from rulerag.kg.grounding import Statements
 from rulerag.types import (
     Candidate,
@@ -22,12 +23,11 @@ from rulerag.types import (
 Counts = Mapping[str, Mapping[str, int]]
 
 
-def answers_by_relation(documents: Iterable[Document]) -> dict[str, Counter[str]]:
+def answers_by_relation(documents: Sequence[Document]) -> dict[str, Counter[str]]:
     """By relation, how often the facts of documents have each entity as an object."""
     counts: dict[str, Counter[str]] = {}
-    for document in documents:
-        for fact in document.facts:
-            counts.setdefault(fact.relation, Counter())[fact.object] += 1
+    for _, fact in stated_facts(documents):
+        counts.setdefault(fact.relation, Counter())[fact.object] += 1
     return counts
 
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding import EvidenceModel, Statements, evidence_sum, groundings_in
+from rulerag.kg.grounding import EvidenceModel, Statements, evidence_sum, groundings_of
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
@@ -105,14 +106,15 @@ class SymbolicReader:
             identifier = request.documents[place].id
             support.documents[identifier] = None
             support.grounded[GroundedAtom(identifier, None, 0)] = None
-        direct = (_direct(query.relation),) if query.prediction else ()
-        rules = request.rules or direct
-        for rule, grounding, owners in groundings_in(request.documents, rules, query):
+        read = request
+        if query.prediction and not request.rules:
+            read = replace(request, rules=(_direct(query.relation),))
+        for rule, answer, owners, latest in groundings_of(read).found:
             places = sorted(set(owners))
-            weight = self.evidence.weight(rule, query.timestamp, grounding.latest)
-            support = supports.setdefault(grounding.answer, _Support())
+            weight = self.evidence.weight(rule, query.timestamp, latest)
+            support = supports.setdefault(answer, _Support())
             discount = (places[0] + 1) ** self.rank_discount
-            support.add(weight / discount, places[0], grounding.latest)
+            support.add(weight / discount, places[0], latest)
             support.documents.update((request.documents[p].id, None) for p in places)
             rule_id = rule.id if request.rules else None
             if rule_id is not None:

@@ -149,8 +149,8 @@ def _messages(values: Mapping[str, Any], pattern: re.Pattern[str]) -> Messages:
 def _edited(text: str, replacements: Mapping[str, str]) -> str:
     """A text with parts replaced; a line that becomes empty is gone with its break."""
     for part, replacement in replacements.items():
-        before, found, after = text.partition(part)
-        if found and not replacement:
+        before, separator, after = text.partition(part)
+        if separator and not replacement:
             after = after.lstrip(" \t").removeprefix("\n")
-        text = before + replacement + after if found else text
+        text = before + replacement + after if separator else text
     return text

@@ -272,38 +272,6 @@ class KnowledgeGraph:
         graph: KnowledgeGraph = make(frame, columns=columns, dates=dates, name=name)
         return graph
 
-    @classmethod
-    def from_networkx(
-        cls,
-        graph: Any,
-        *,
-        relation: str | None = None,
-        time: str | None = None,
-        dates: str | None = None,
-        name: str = "graph",
-    ) -> KnowledgeGraph:
-        """Build a graph from the edges of a networkx graph.
-
-        The attributes ``label``, ``name`` or ``title`` of a node become its label. An edge of an
-        undirected graph is one fact, in the direction in which networkx gives it.
-
-        Args:
-            graph: a (multi)graph, best a directed one.
-            relation: the attribute of an edge that holds its relation; found when None, else the
-                key of a multigraph's edge.
-            time: the attribute that holds its time; found when None.
-            dates: ``day-first`` or ``month-first``, for dates with slashes; found when None.
-            name: what the graph is called.
-
-        Raises:
-            DataFormatError: the relation cannot be found, or a value is no date.
-            UnknownNameError: no edge has the named attribute.
-            EmptyDataError: there is no edge.
-        """
-        make = importlib.import_module("rulerag.kg.readers.frames").graph_from_networkx
-        made: KnowledgeGraph = make(graph, relation=relation, time=time, dates=dates, name=name)
-        return made
-
     def split(self, name: str) -> FactTable:
         """The table of a split.
 

@@ -181,8 +181,8 @@ class Phrases:
     def template(self, relation: str) -> str:
         """The sentence of a relation, with ``{x}`` and ``{y}``; ``^r`` is r from its object."""
         if relation.startswith("^"):
-            said = self.template(relation[1:]).replace("{x}", "{z}")
-            return said.replace("{y}", "{x}").replace("{z}", "{y}")
+            phrase = self.template(relation[1:]).replace("{x}", "{z}")
+            return phrase.replace("{y}", "{x}").replace("{z}", "{y}")
         return self.own.get(relation) or derived_phrase(self.label(relation))
 
     def say(self, relation: str, subject: str, object_: str) -> str:

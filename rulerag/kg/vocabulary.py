@@ -53,17 +53,17 @@ class Vocabulary:
         Raises:
             UnknownNameError: neither; suggests close names.
         """
-        found = self._ids.get(name)
-        if found is None:
-            found = self._label_ids.get(name)
-        if found is None:
+        number = self._ids.get(name)
+        if number is None:
+            number = self._label_ids.get(name)
+        if number is None:
             raise UnknownNameError(f"{name!r} is not in the graph", hint=self._hint(name))
-        return found
+        return number
 
     def label(self, name: str) -> str:
         """The readable label of a raw name; a name that is not here is returned as it is."""
-        found = self._ids.get(name)
-        return name if found is None else self.labels[found]
+        number = self._ids.get(name)
+        return name if number is None else self.labels[number]
 
     def name_of_label(self, label: str) -> str:
         """The raw name behind a label (or behind a raw name, which no other label equals).
@@ -71,8 +71,8 @@ class Vocabulary:
         Raises:
             UnknownNameError: no name has it; suggests close labels.
         """
-        found = self._label_ids.get(label)
-        return self.names[self.id(label) if found is None else found]
+        number = self._label_ids.get(label)
+        return self.names[self.id(label) if number is None else number]
 
     def _hint(self, name: str) -> str:
         # Close matches are costly to find among many; those that share a beginning come first.

@@ -16,7 +16,7 @@ import numpy as np
 
 from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
-from rulerag.kg import Calendar, Phrases, query_text
+from rulerag.kg import Calendar, Phrases, query_text, stated_facts
 from rulerag.linking.dates import AskedTime, asked_times
 from rulerag.linking.direction import INVERSE, subject_asked
 from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
@@ -31,7 +31,7 @@ from rulerag.linking.relations import (
     weights_of,
 )
 from rulerag.linking.roles import Kinds, Roles, asked_for
-from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names, stated_facts
+from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
 
@@ -504,7 +504,7 @@ class QuestionLinker:
         )
 
     def _facts(self) -> Iterator[Fact]:
-        return stated_facts(self.dataset.corpus)
+        return (fact for _, fact in stated_facts(self.dataset.corpus))
 
     @cached_property
     def _facts_of(self) -> Counter[str]:

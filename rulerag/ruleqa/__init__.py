@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from rulerag.ruleqa.card import card_files, size_table, table_row
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage
-    from rulerag.ruleqa.corpus_facts import keep_facts, stated_facts
     from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
     from rulerag.ruleqa.formats import is_benchmark, read_benchmark
     from rulerag.ruleqa.questions import (
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         known_settings,
         read_settings,
     )
-    from rulerag.ruleqa.updates import DatasetUpdate, update
     from rulerag.ruleqa.validation_split import validation_graph, with_held_out
 else:
     __getattr__ = front_door(__name__)

@@ -93,8 +93,8 @@ def build(
     facts = graph.train
     if settings.corpus == "train+valid":
         facts = joined((facts, graph.valid), "train")
-    said = {document.facts[0]: document for document in sources}
-    corpus = [said.get(one.facts[0], one) for one in words.corpus(facts)]
+    document_of = {document.facts[0]: document for document in sources}
+    corpus = [document_of.get(one.facts[0], one) for one in words.corpus(facts)]
     random = np.random.default_rng(seed)
     halves = fine_tuning_halves(train, rules, full, random)
     oracle = Oracle(graph, facts, corpus, rules, settings.oracle_rules, progress=progress)

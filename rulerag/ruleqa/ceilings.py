@@ -36,11 +36,11 @@ def ceilings(dataset: RuleQADataset) -> dict[str, dict[str, float]]:
     results = {}
     for name in sorted({*dataset.query_sets, "full"}):
         queries = dataset.query_set(name)
-        found = [
+        reachable = [
             (_answers(q) & anywhere, _answers(q) & around.get(q.subject, set()), judged.get(q.id))
             for q in queries
         ]
-        counts = (sum(map(bool, column)) for column in zip(*found, strict=True))
+        counts = (sum(map(bool, column)) for column in zip(*reachable, strict=True))
         shares = (round(count / len(queries), 6) for count in counts)
         results[name] = {"num_queries": len(queries), **dict(zip(CEILINGS, shares, strict=True))}
     return results

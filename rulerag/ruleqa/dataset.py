@@ -45,8 +45,8 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.kg import Phrases
-from rulerag.output_folder import finish_replacing, output_folder
-from rulerag.rules import RuleBank
+from rulerag.output_folder import output_folder
+from rulerag.rules import Rule, RuleBank, StoredRuleBank
 from rulerag.types import Document, Query
 
 Qrels = dict[str, dict[str, int]]
@@ -99,6 +99,8 @@ class RuleQADataset:
             unknown query or document, or the queries differ in what they ask for.
     """
 
+    _queries_file: Path
+
     def __init__(
         self,
         *,
@@ -115,7 +117,7 @@ class RuleQADataset:
         self.corpus: Sequence[Document] = list(corpus)
         self.prediction = _are_predictions(queries) if prediction is None else prediction
         self.rules = rules if rules is not None else RuleBank()
-        self.query_sets = {n: frozenset(ids) for n, ids in (query_sets or {}).items()}
+        self.query_sets = _frozen(query_sets or {})
         given = labels or {}
         self.labels: dict[str, dict[str, str]] = {
             kind: dict(given.get(kind, {})) for kind in ("entities", "relations")
@@ -123,7 +125,7 @@ class RuleQADataset:
         self.aliases: dict[str, list[str]] = {
             name: list(also) for name, also in given.get("aliases", {}).items()
         }
-        self.queries = {split: list(self._asking(rows)) for split, rows in queries.items()}
+        self.queries = self._asked(queries)
         # How relations are said in rules, by raw name; those of the folder, no part of the content.
         self.templates: dict[str, str] = {}
         self.name, self.seed = info.name, info.seed
@@ -135,6 +137,23 @@ class RuleQADataset:
             for split, rows in (qrels or {}).items()
         }
         self._check()
+
+    @cached_property
+    def queries(self) -> dict[str, list[Query]]:
+        """The queries by split, as this dataset asks them."""
+        return self._asked(self._stored_queries[0])
+
+    @cached_property
+    def query_sets(self) -> dict[str, frozenset[str]]:
+        """The ids of the test queries that belong to each named set."""
+        return _frozen(self._stored_queries[1])
+
+    @cached_property
+    def _stored_queries(self) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
+        return _read_queries(self._queries_file)
+
+    def _asked(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
+        return {split: list(self._asking(rows)) for split, rows in queries.items()}
 
     def _labels_of(self, query: Query) -> dict[str, Any]:
         """The words of a query's subject and relation; ``labels`` holds those that differ."""
@@ -303,7 +322,6 @@ class RuleQADataset:
             OutputError: the folder cannot be written, or another process writes there.
         """
         with output_folder(folder) as target:
-            finish_replacing(target)
             self._save(target, beside or {})
 
     def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
@@ -345,29 +363,21 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        finish_replacing(home)
         manifest = read_manifest(home, verify=verify)
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None
         known = recall("datasets", states) if states is not None else None
-        if not (isinstance(known, dict) and known.keys() >= {"files", "rules"}):
+        if not (isinstance(known, dict) and known.keys() >= {"files", "rules", "heads"}):
             known = None  # damaged
         digests = known["files"] if known else _check_files(home, manifest, verify=verify)
-        queries: dict[str, list[Query]] = {}
-        query_sets: dict[str, set[str]] = {}
-        for query, metadata in read_records(
-            home / "queries.jsonl", lambda row: (Query.from_json(row), row.get("metadata") or {})
-        ):
-            queries.setdefault(metadata.get("split", _TEST), []).append(query)
-            for name in metadata.get("sets", ()):
-                query_sets.setdefault(name, set()).add(query.id)
+        queries, query_sets = ({}, {}) if known else _read_queries(home / "queries.jsonl")
         qrels = _StoredQrels(home / "qrels")
         corpus = home / "corpus.jsonl"
         dataset = cls(
             corpus=() if known else read_records(corpus, Document.from_json),
             queries=queries,
             qrels={} if known else qrels,
-            rules=RuleBank.load(home / "rules.jsonl") if "rules.jsonl" in digests else None,
+            rules=_rules(home / "rules.jsonl", digests, known),
             query_sets=query_sets,
             labels=read_json(home / "labels.json") if "labels.json" in digests else None,
             info=DatasetInfo(
@@ -383,15 +393,44 @@ class RuleQADataset:
         # The files were hashed above; hashing the records would cost seconds.
         dataset.__dict__["fingerprint"] = dataset_fingerprint(digests, dataset.calendar)
         if known:
-            dataset._qrels = qrels
-            dataset.rules.__dict__["fingerprint"] = known["rules"]
+            dataset._qrels, dataset._queries_file = qrels, home / "queries.jsonl"
+            del dataset.queries, dataset.query_sets  # read when they are used
         elif states is not None and corpus.stat().st_size > WORTH_KEEPING:
-            known = {"files": digests, "rules": dataset.rules.fingerprint}
+            heads: dict[str, list[int]] = {}
+            for place, rule in enumerate(dataset.rules):
+                heads.setdefault(rule.head.relation, []).append(place)
+            known = {"files": digests, "rules": dataset.rules.fingerprint, "heads": heads}
             remember("datasets", states, known)
         if known:
             name, made = corpus.name, dataset.corpus
             dataset.corpus = StoredRecords(corpus, Document.from_json, digests[name], made)
         return dataset
+
+
+def _rules(
+    path: Path, digests: Mapping[str, str], known: Mapping[str, Any] | None
+) -> RuleBank | None:
+    """The bank of a folder, read when it is used where its rules were counted before."""
+    if path.name not in digests:
+        return None
+    if known is not None:
+        rules = StoredRecords(path, Rule.from_json, digests[path.name])
+        if len(rules) == sum(map(len, known["heads"].values())):  # else some stand there twice
+            return StoredRuleBank(rules, known["heads"], known["rules"])
+    return RuleBank.load(path)
+
+
+def _read_queries(path: Path) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
+    """The queries of a file by split, and the ids of those of each named set."""
+    queries: dict[str, list[Query]] = {}
+    query_sets: dict[str, set[str]] = {}
+    for query, metadata in read_records(
+        path, lambda row: (Query.from_json(row), row.get("metadata") or {})
+    ):
+        queries.setdefault(metadata.get("split", _TEST), []).append(query)
+        for name in metadata.get("sets", ()):
+            query_sets.setdefault(name, set()).add(query.id)
+    return queries, query_sets
 
 
 class _StoredQrels(Mapping[str, Qrels]):
@@ -413,15 +452,19 @@ class _StoredQrels(Mapping[str, Qrels]):
         return len(self._files)
 
 
+def _frozen(sets: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
+    return {name: frozenset(ids) for name, ids in sets.items()}
+
+
 def _are_predictions(queries: Mapping[str, Sequence[Query]]) -> bool:
     """What all queries say that they ask for; no prediction where there is no query."""
-    said = {query.prediction for rows in queries.values() for query in rows}
-    if len(said) > 1:
+    kinds = {query.prediction for rows in queries.values() for query in rows}
+    if len(kinds) > 1:
         raise DataFormatError(
             "some queries are predictions, and some are not",
             hint="prediction=True or prediction=False says it for all",
         )
-    return True in said
+    return True in kinds
 
 
 def _write(folder: Path, files: Mapping[str, Iterable[str]]) -> dict[str, dict[str, str | int]]:
@@ -517,10 +560,10 @@ def _asks_predictions(manifest: Mapping[str, Any]) -> bool:
     Raises:
         DataFormatError: the manifest says neither true nor false.
     """
-    said = manifest.get("prediction") if manifest else False
-    if not isinstance(said, bool):
-        raise DataFormatError(f"expected true or false, found {said!r}", key="prediction")
-    return said
+    prediction = manifest.get("prediction") if manifest else False
+    if not isinstance(prediction, bool):
+        raise DataFormatError(f"expected true or false, found {prediction!r}", key="prediction")
+    return prediction
 
 
 def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any
@@ -132,12 +133,12 @@ class QuestionParser:
                 )
             timestamp, rest = calendar.parse(stated.group(1)), rest[stated.end() :]
         rest = _ASK.sub("", rest, count=1).strip()
-        found = _split(rest, *self.names)
-        if found is None:
+        parts = _split(rest, *self.names)
+        if parts is None:
             return None, rest
         if not stated:
             timestamp = self.now
-        (subject, subject_label), (relation, relation_label) = found
+        (subject, subject_label), (relation, relation_label) = parts
         time = calendar.format(timestamp) if calendar and timestamp is not None else ""
         query = Query(
             "question",
@@ -190,13 +191,13 @@ def _suggest(words: str, known: Mapping[str, _Known]) -> str:
 
 def known_names(dataset: RuleQADataset) -> tuple[set[str], set[str]]:
     """The raw names of every entity and every relation that a dataset knows."""
-    queries = [query for rows in dataset.queries.values() for query in rows]
-    ends, used = map(set, _names_in(dataset.corpus))
-    used |= set(dataset.rules.head_relations)
-    return (
-        ends | {query.subject for query in queries},
-        used | {query.relation for query in queries},
+    if not isinstance(dataset.corpus, StoredRecords):
+        return _names_in(dataset, dataset.corpus)
+    key = ["names", dataset.corpus.fingerprint, dataset.fingerprint]
+    ends, used = remembered(
+        "datasets", key, lambda: [sorted(names) for names in _names_in(dataset, dataset.corpus)]
     )
+    return set(ends), set(used)
 
 
 def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]]:
@@ -208,15 +209,17 @@ def _names(dataset: RuleQADataset) -> tuple[dict[str, _Known], dict[str, _Known]
     )
 
 
-def _names_in(corpus: Sequence[Document]) -> list[list[str]]:
-    """The entities and the relations that documents speak of, sorted."""
-    if isinstance(corpus, StoredRecords):
-        key = ["names", corpus.fingerprint]
-        known: list[list[str]] = remembered("datasets", key, lambda: _names_in(list(corpus)))
-        return known
-    facts = [fact for document in corpus for fact in document.facts]
-    ends = {name for document in corpus for name in entities_of(document)}
-    return [sorted(ends), sorted({fact.relation for fact in facts})]
+def _names_in(dataset: RuleQADataset, corpus: Iterable[Document]) -> tuple[set[str], set[str]]:
+    """The entities and the relations that documents, queries and rules speak of."""
+    ends: set[str] = set()
+    used = set(dataset.rules.head_relations)
+    for document in corpus:
+        ends.update(entities_of(document))
+        used.update(fact.relation for fact in document.facts)
+    for query in itertools.chain.from_iterable(dataset.queries.values()):
+        ends.add(query.subject)
+        used.add(query.relation)
+    return ends, used
 
 
 def _latest(corpus: Sequence[Document]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +21,9 @@ LIVES, WORKS = "what does Anna Meyer lives in ?", "what does Anna Meyer works fo
 WAYS = {
     "guided": (),
     "fusion": ("--fusion", "rrf"),
-    "weighted": ("--fusion", "weighted"),
     "symbolic": ("--retriever", "symbolic"),
-    "dense": ("--retriever", "dense"),
     "no rules": ("--rules", "none"),
 }
-READERS = ("symbolic", "candidate")
 
 
 @pytest.fixture(scope="module")
@@ -69,47 +65,29 @@ def answer_of(rulerag: Any, out: Path, *command: object) -> tuple[dict[str, Any]
     return row, result.out
 
 
-@pytest.mark.parametrize("reader", READERS)
 @pytest.mark.parametrize("way", list(WAYS))
 def test_the_stated_answer_is_given_and_the_rules_against_it_are_shown(
-    people: Path, rulerag: Any, tmp_path: Path, way: str, reader: str
+    people: Path, rulerag: Any, tmp_path: Path, way: str
 ) -> None:
-    options = (*WAYS[way], "--generator", reader)
+    options = (*WAYS[way], "--generator", "candidate" if way == "fusion" else "symbolic")
     row, text = answer_of(rulerag, tmp_path / "a.jsonl", LIVES, "--dataset", people, *options)
     assert row["answer"] == "Lisbon"
     assert row["documents"][0]["text"] == "Anna Meyer lives in Lisbon."
     first = row["documents"][0]["id"]
     assert row["stated"]["answers"] == [{"answer": "Lisbon", "documents": [first], "time": None}]
     assert "\n  Lisbon is stated in [1]\n" in text
-    assert "  * [1]  Anna Meyer lives in Lisbon." in text
     if way != "no rules":
         (against,) = [r for r in row["stated"]["rules"] if r["verdict"] == "contradicts"]
         assert against["answer"] == "Stuttgart" and row["stated"]["conflict"]
         assert re.search(r"contradicts? what is stated: Stuttgart \(by \[", text)
-
-
-def test_rules_that_support_it_are_told_beside_those_that_contradict(
-    people: Path, rulerag: Any, tmp_path: Path
-) -> None:
-    row, text = answer_of(rulerag, tmp_path / "a.jsonl", WORKS, "--dataset", people)
-    assert row["answer"] == "Bosch"
-    verdicts = {r["answer"]: r["verdict"] for r in row["stated"]["rules"]}
-    assert verdicts == {"Bosch": "supports", "Galp": "contradicts"}
-    assert " supports Bosch (by [" in text and " contradicts what is stated: Galp (by [" in text
-
-
-@pytest.mark.parametrize("union", [(), ("--union",)])
-@pytest.mark.parametrize("way", ["guided", "fusion", "symbolic"])
-def test_retrieval_keeps_it_first(
-    people: Path, rulerag: Any, tmp_path: Path, way: str, union: tuple[str, ...]
-) -> None:
-    out = tmp_path / "run.trec"
-    options = ("--rules", "guided", "--top-k", 200, *union, *WAYS[way])
-    assert rulerag("retrieve", people, "--out", out, *options, "--quiet").code == 0
-    texts = {d.id: d.text for d in RuleQADataset.load(people).corpus}
-    lines = [line.split() for line in out.read_text().splitlines()]
-    first = {query: texts[document] for query, _, document, rank, *_ in lines if rank == "1"}
-    assert first == {"lives": "Anna Meyer lives in Lisbon.", "works": "Anna Meyer works for Bosch."}
+    if way == "fusion":
+        out = tmp_path / "run.trec"
+        run = ("retrieve", people, "--rules", "guided", *WAYS[way], "--union", "--out", out)
+        assert rulerag(*run, "--quiet").code == 0
+        texts = {document.id: document.text for document in RuleQADataset.load(people).corpus}
+        lines = [line.split() for line in out.read_text().splitlines()]
+        first_texts = {texts[line[2]] for line in lines if line[3] == "1"}
+        assert first_texts == {"Anna Meyer lives in Lisbon.", "Anna Meyer works for Bosch."}
 
 
 def test_of_a_benchmark_one_may_ask_what_its_documents_state(
@@ -128,31 +106,6 @@ def test_of_a_benchmark_one_may_ask_what_its_documents_state(
     assert row["answer"] == "Stuttgart", "in the form of its questions it is a prediction"
     row, text = answer_of(rulerag, out, "Where does Anna Meyer live?", "--dataset", folder)
     assert row["answer"] == "Lisbon" and "Lisbon is stated in [1]" in text
-
-
-def test_a_prediction_is_asked_for_by_name(
-    people: Path, rulerag: Any, refused: Callable[..., str], tmp_path: Path
-) -> None:
-    file, out = tmp_path / "foretold.yaml", tmp_path / "a.jsonl"
-    lines = (
-        "selector: {type: head}\n"
-        "retriever: {type: guided, compose: substitute, retriever: {type: bm25}}\n"
-        "generator: {type: symbolic}\n"
-    )
-    answers = {}
-    for prediction in ("true", "false", "null"):
-        file.write_text(f"dataset: {{path: {people}, prediction: {prediction}}}\n{lines}")
-        row, _ = answer_of(rulerag, out, file, "--query", "lives")
-        answers[prediction] = row["answer"], "stated" in row
-    assert answers == {
-        "true": ("Stuttgart", False),
-        "false": ("Lisbon", True),
-        "null": ("Lisbon", True),
-    }
-    file.write_text(f"dataset: {{path: {people}, prediction: 1}}\n{lines}")
-    assert "key 'dataset.prediction': expected true or false or null, found 1" in refused(
-        "answer", file
-    )
 
 
 def test_a_stated_answer_is_explained_by_its_document(

@@ -82,15 +82,6 @@ def test_baselines_search_with_the_retriever(dataset: RuleQADataset, folder: Pat
         pipeline(dataset, {"type": "verify-and-edit", "reader": model(folder)})
 
 
-def test_standard_prompting_has_no_documents(dataset: RuleQADataset, folder: Path) -> None:
-    generator = model(folder, template="standard")
-    made = pipeline(dataset, generator, retriever={"type": "none"})
-    answers = made.answer(dataset.query_set("supported")[:2])
-    assert [answer.documents for answer in answers] == [(), ()]
-    (prompt, _) = made.generator.prompts([answer.request() for answer in answers])
-    assert "Retrieved documents" not in prompt.text and "rule" not in prompt.text.lower()
-
-
 def test_settings_of_an_endpoint_are_keys_one_by_one(dataset: RuleQADataset) -> None:
     endpoint = {"type": "openai", "base_url": "http://127.0.0.1:1/v1", "model": "m"}
     options = {"max_tokens": None, "stop": ["."]}

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.experiments.prompt_gallery import load_request, main, prompts, save_request
+from benchmarks.experiments.prompt_gallery import load_request, main, prompts
 from rulerag.ruleqa.settings import GRAPHS
-from rulerag.types import GenerationRequest
 
 GOLDEN = Path(__file__).parent / "golden_prompts"
 
@@ -36,13 +35,6 @@ def test_golden_prompts_hold_what_they_must(name: str) -> None:
             asked = f"{query.subject_words} {query.relation_words}"
             assert text.endswith(asked) if kind == "cloze" else query.text in text
         assert not any(answer in text.splitlines()[-1] for answer in query.answers)
-
-
-def test_a_request_comes_back_from_its_file(tmp_path: Path) -> None:
-    request = load_request(GOLDEN / "ruleqa-y" / "request.json")
-    save_request(tmp_path / "again.json", request)
-    again = load_request(tmp_path / "again.json")
-    assert isinstance(again, GenerationRequest) and again == request
 
 
 def test_the_command_says_what_is_missing(

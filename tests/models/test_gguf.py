@@ -12,7 +12,6 @@ from rulerag.errors import DataError, DataFormatError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
 from rulerag.models import SOURCE, gguf_info, opened_gguf, save_gguf
-from rulerag.output_folder import output_folder
 from rulerag.types import GenerationRequest, Query
 from tests.models.gguf import write_gguf
 
@@ -67,24 +66,6 @@ def test_what_is_wrong_with_a_file(gguf_file: Path, tiny: Path, tmp_path: Path) 
     with pytest.raises(DataFormatError, match="architecture 'grok' cannot be opened"):
         save_gguf(strange, tmp_path / "out")
     assert not (tmp_path / "out").exists()
-
-
-def test_two_at_once(gguf_file: Path, tmp_path: Path) -> None:
-    import threading
-
-    refused: list[BaseException] = []
-
-    def other() -> None:
-        try:
-            save_gguf(gguf_file, tmp_path / "out")
-        except OutputError as error:
-            refused.append(error)
-
-    with output_folder(tmp_path / "out"):
-        thread = threading.Thread(target=other)
-        thread.start()
-        thread.join()
-    assert "is being written by process" in str(refused[0])
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full here")

@@ -166,7 +166,7 @@ def test_oracle_documents_ground_a_rule_for_an_answer(
 def grounded(query: Query, documents: list[Document], dataset: RuleQADataset) -> set[str]:
     """The documents whose facts ground a guiding rule of the query for one of its answers."""
     owner = [document.id for document in documents for _ in document.facts]
-    index = FactIndex([fact for document in documents for fact in document.facts])
+    index = FactIndex(enumerate(fact for document in documents for fact in document.facts))
     label = dataset.labels["entities"]
     return {
         owner[row]

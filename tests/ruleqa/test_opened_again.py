@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,11 @@ from rulerag.io import StoredRecords
 from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.questions import parse_question
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, StoredRuleBank
 from rulerag.types import Document, Fact, Query
 
-DOCUMENTS = 7000
+DOCUMENTS = 2000
+RULE = Rule(Atom("visit", "?x", "?y"), (Atom("call", "?x", "?y"),), True, RuleQuality(support=9))
 QUESTION = "Time 2014-06-01 what does town 3 visit ?"
 
 
@@ -32,9 +34,6 @@ def document(number: int) -> Document:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A dataset folder that was opened before, with a cache folder of its own."""
     home = tmp_path_factory.mktemp("again")
-    rule = Rule(
-        Atom("visit", "?x", "?y"), (Atom("call", "?x", "?y"),), True, RuleQuality(support=9)
-    )
     queries = [
         Query(f"q{n}", f"what does town {n} visit ?", f"town_{n}", "visit", 9000, prediction=True)
         for n in range(9)
@@ -43,7 +42,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         corpus=[document(number) for number in range(DOCUMENTS)],
         queries={"test": queries},
         qrels={"test": {"q1": {"d00001": 1}}},
-        rules=RuleBank([rule]),
+        rules=RuleBank([replace(RULE, head=RULE.body[0], text=""), RULE]),
+        query_sets={"some": ["q1", "q2"]},
         labels={"entities": {f"town_{n}": f"town {n}" for n in range(50)}},
         info=DatasetInfo(calendar={"unit": "day", "origin": "2014-01-01", "step": 1}),
     ).save(home / "data")
@@ -63,6 +63,12 @@ def answers(dataset: RuleQADataset) -> list[object]:
 
 def test_it_gives_the_same_and_reads_less(folder: Path) -> None:
     again, whole = RuleQADataset.load(folder), RuleQADataset.load(folder, verify=False)
+    assert again.rules.for_head("visit") == whole.rules.for_head("visit")
+    assert "queries" not in vars(again) and isinstance(again.rules, StoredRuleBank)
+    assert list(again.rules._rules._made) == [1]
+    assert again.rules.head_relations == whole.rules.head_relations and len(again.rules) == 2
+    assert again.queries == whole.queries and again.query_sets == whole.query_sets
+    assert list(again.rules) == list(whole.rules) and again.rules.get(RULE.id) == RULE
     assert isinstance(again.corpus, StoredRecords) and isinstance(whole.corpus, list)
     assert answers(again) == answers(whole)
     assert 0 < len(again.corpus._made) < DOCUMENTS / 5

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 import pytest
 import torch
+from transformers import LlamaConfig, LlamaForCausalLM, TrainerCallback
 
 from benchmarks.speed.generation import small_llama
 from rulerag.generation.prompts.template import PromptTemplate
@@ -67,15 +68,23 @@ def world_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPath
     return folder
 
 
+def _encoder(dataset: RuleQADataset, folder: Path, dropout: float) -> Path:
+    texts = [document.text for document in dataset.corpus] + [rule.text for rule in dataset.rules]
+    tokenizer = train_tokenizer(texts, vocabulary=600)
+    make_encoder(tokenizer, width=32, layers=1, dropout=dropout, seed=1).save(str(folder))
+    return folder
+
+
 @pytest.fixture(scope="session")
 def encoder_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With dropout, so that resuming must bring back its random numbers too."""
-    folder = tmp_path_factory.mktemp("tiny-encoder")
-    texts = [document.text for document in world_dataset.corpus]
-    texts += [rule.text for rule in world_dataset.rules]
-    tokenizer = train_tokenizer(texts, vocabulary=600)
-    make_encoder(tokenizer, width=32, layers=1, dropout=0.1, seed=1).save(str(folder))
-    return folder
+    return _encoder(world_dataset, tmp_path_factory.mktemp("encoder"), 0.1)
+
+
+@pytest.fixture(scope="session")
+def still_encoder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Without dropout, which would differ between one process and two."""
+    return _encoder(world_dataset, tmp_path_factory.mktemp("still-encoder"), 0.0)
 
 
 @pytest.fixture
@@ -99,16 +108,11 @@ def settings(
     return make
 
 
-@pytest.fixture(scope="session")
-def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A tiny LLaMA with random weights and a tokenizer of the dataset's texts."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-
-    folder = tmp_path_factory.mktemp("tiny-llama")
-    texts = [document.text for document in world_dataset.corpus]
-    rule = next(iter(world_dataset.rules))
+def _llama(dataset: RuleQADataset, folder: Path, dropout: float) -> Path:
+    texts = [document.text for document in dataset.corpus]
+    rule = next(iter(dataset.rules))
     example = GenerationRequest(Query("q", "what does it do ?"), rules=(rule,))
-    texts += [PromptTemplate().render(example).text, *(r.text for r in world_dataset.rules)]
+    texts += [PromptTemplate().render(example).text, *(r.text for r in dataset.rules)]
     _, tokenizer = small_llama(texts)
     config = LlamaConfig(
         vocab_size=2048,
@@ -118,7 +122,7 @@ def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathF
         num_attention_heads=2,
         max_position_embeddings=512,
         initializer_range=0.3,  # the head is never trained by LoRA, and must reach high scores
-        attention_dropout=0.1,  # resuming must bring back its random numbers too
+        attention_dropout=dropout,
         bos_token_id=0,
         eos_token_id=1,
         pad_token_id=2,
@@ -127,6 +131,18 @@ def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathF
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="session")
+def base_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny LLaMA with random weights, dropout and a tokenizer of the dataset's texts."""
+    return _llama(world_dataset, tmp_path_factory.mktemp("llama"), 0.1)
+
+
+@pytest.fixture(scope="session")
+def still_folder(world_dataset: RuleQADataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same without dropout."""
+    return _llama(world_dataset, tmp_path_factory.mktemp("still-llama"), 0.0)
 
 
 @pytest.fixture
@@ -156,19 +172,6 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
     return made
 
 
-@pytest.fixture(scope="session")
-def still_folder(base_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny LLaMA without dropout, which would differ between one process and two."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
-    folder = tmp_path_factory.mktemp("still-llama")
-    model = AutoModelForCausalLM.from_pretrained(base_folder)
-    model.config.attention_dropout = 0.0
-    model.save_pretrained(folder)
-    AutoTokenizer.from_pretrained(base_folder).save_pretrained(folder)
-    return folder
-
-
 @pytest.fixture
 def short(
     make: Callable[..., GeneratorSettings], still_folder: Path
@@ -180,6 +183,21 @@ def short(
         return make(**{**values, "epochs": 2, **changes})
 
     return made
+
+
+class Killed(Exception):
+    """Stands for the end of a process."""
+
+
+class KilledAt(TrainerCallback):
+    """Ends a training behind a step, after what is done there: it validates and saves first."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_log(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        if state.global_step == self.step and "loss" in state.log_history[-1]:
+            raise Killed
 
 
 def weights(folder: str | Path) -> dict[str, torch.Tensor]:

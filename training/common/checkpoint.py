@@ -1,4 +1,4 @@
-"""What a training run keeps: its state, its best weights, and at the end the finished folder."""
+"""The folder of a training run: what it goes on from, and at the end what it made."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class TrainingError(RuleRAGError):
 class RunFolder:
     """The folder of one run.
 
-    ``run/state.pt`` holds everything to go on from, and names the file of the best weights so far;
-    each is written aside and moved into place, the weights first. ``metrics.json`` stands when the
-    run is finished.
+    Everything to go on from lies in ``run``: the checkpoints of a trainer, or the ``state.pt`` of a
+    loop of our own. ``metrics.json`` stands when the run is finished.
 
     Args:
         folder: the folder; made when missing.
@@ -103,37 +102,20 @@ class RunFolder:
             return None
         return load_state(place)
 
-    def save(self, state: dict[str, Any], best: dict[str, torch.Tensor] | None) -> None:
-        """Keep a state, and the best weights where they are new.
-
-        Args:
-            state: with ``best_step``, the step of the best weights.
-            best: these weights, if they are of this step.
+    def save(self, state: dict[str, Any]) -> None:
+        """Keep a state in place of the last one.
 
         Raises:
-            OutputError: they cannot be written.
+            OutputError: it cannot be written.
         """
         with saving(self.work):
-            if best is not None:
-                save_state(self._best(state["best_step"]), best)
             save_state(self.work / "state.pt", state)
-        for old in self.work.glob("best-*.pt"):
-            if old != self._best(state["best_step"]):
-                old.unlink()
-
-    def best(self, step: int) -> dict[str, Any]:
-        """The best weights."""
-        return load_state(self._best(step))
-
-    def _best(self, step: int) -> Path:
-        return self.work / f"best-{step:07d}.pt"
 
     def finish(self, card: str, metrics: dict[str, Any]) -> None:
         """Write the card and at last the metrics, beside models that are written already."""
         write_text(self.home / "README.md", card)
         write_json(self.home / _FINISHED, metrics)
-        for heavy in (*self.work.glob("best-*.pt"), self.work / "state.pt"):
-            heavy.unlink(missing_ok=True)
+        (self.work / "state.pt").unlink(missing_ok=True)
         for checkpoint in self.work.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
 

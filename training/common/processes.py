@@ -9,10 +9,10 @@ all of them then know: a process that goes its own way would leave the others wa
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -116,7 +116,7 @@ class Processes:
 
     Args:
         device: ``cpu``, ``cuda``, ``cuda:1``; a GPU where there is one when None.
-        precision: ``fp32``, ``bf16`` or ``fp16``, for mixed precision.
+        precision: ``fp32``, ``bf16`` or ``fp16``, checked against the device.
         otherwise: what an error about bf16 says that works instead.
 
     Raises:
@@ -129,7 +129,6 @@ class Processes:
     def __init__(
         self, device: str | None = None, precision: str = "fp32", *, otherwise: str = "fp32"
     ) -> None:
-        self.precision = precision
         self.world = launched("WORLD_SIZE", 1)
         self.rank = 0
         if self.world == 1 and _by_accelerate_on_cpu() and "MASTER_ADDR" in os.environ:
@@ -154,44 +153,6 @@ class Processes:
         """Whether this process writes files."""
         return self.rank == 0
 
-    def prepare(self, model: torch.nn.Module) -> torch.nn.Module:
-        """The model to call in training; its gradients become the mean over the processes."""
-        model.to(self.device)
-        if self.world == 1:
-            return model
-        # Encoders carry weights (a pooler) that sentence vectors never see.
-        return torch.nn.parallel.DistributedDataParallel(
-            model,
-            device_ids=[self.device] if self.device.type == "cuda" else None,
-            find_unused_parameters=True,
-        )
-
-    def autocast(self) -> AbstractContextManager[Any]:
-        """Mixed precision, where it is configured."""
-        return torch.autocast(
-            self.device.type, dtype=torch.bfloat16, enabled=self.precision == "bf16"
-        )
-
-    def apart(self, model: torch.nn.Module, alone: bool) -> AbstractContextManager[Any]:
-        """A pass whose gradients stay in this process, to be averaged with those of a later pass.
-
-        Args:
-            model: of :meth:`prepare`.
-            alone: whether they do.
-        """
-        if self.world == 1 or not alone:
-            return nullcontext()
-        wrapped: Any = model
-        held: AbstractContextManager[Any] = wrapped.no_sync()
-        return held
-
-    def total(self, value: torch.Tensor) -> float:
-        """The sum of a number over all processes."""
-        value = value.detach().clone()
-        if self.world > 1:
-            torch.distributed.all_reduce(value)
-        return float(value)
-
     def first(self, work: Callable[[], T]) -> T:
         """What the first process finds, in every process; an error of rulerag's own too.
 
@@ -211,6 +172,16 @@ class Processes:
             raise outcome[1]
         found: T = outcome[0]
         return found
+
+    def in_turn(self, work: Callable[[], T]) -> T:
+        """What each process does for itself, the first one before the others.
+
+        Args:
+            work: leaves a file that makes it quick for those who come later.
+        """
+        own: list[T] = []
+        self.first(lambda: own.append(work()))
+        return own[0] if own else work()
 
     def share(self, items: Sequence[T]) -> list[T]:
         """This process's part of what all of them do together."""
@@ -232,6 +203,7 @@ class Processes:
 
     def end(self) -> None:
         """Leave the group of processes, all at once."""
+        gc.collect()  # a wrapped model that outlives its group hangs
         if self.world > 1 and torch.distributed.is_initialized():
             torch.distributed.barrier()  # a group that one has left can hang the others
             torch.distributed.destroy_process_group()

@@ -1,48 +1,29 @@
-"""How every training runs: its command line, its folder and processes, its model card."""
+"""What every training command shares: its arguments, the folder that it begins, its model card."""
 
 from __future__ import annotations
 
 import argparse
-import gc
+import importlib.util
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from rulerag.composition import load_config
-from rulerag.console import guarded
+from rulerag.errors import MissingDependencyError
 from rulerag.io import read_text
 from training.common.checkpoint import RunFolder
 from training.common.processes import Processes, first_process
 from training.common.settings import TrainingSettings
-from training.common.trackers import check_trackers
-
-S = TypeVar("S", bound=TrainingSettings)
 
 
-def run_training(
-    argv: Sequence[str] | None,
-    kind: type[S],
-    train: Callable[..., dict[str, Any]],
-    *,
-    measure: Callable[[S], str],
-    program: str,
-    description: str,
-    example: str,
-) -> int:
-    """Read ``CONFIG [key=value …] [--quiet]``, train, and say what came of it.
+def training_parser(program: str, description: str, example: str) -> argparse.ArgumentParser:
+    """The arguments ``CONFIG [key=value …] [--quiet]``, to be parsed with options between them.
 
     Args:
-        argv: the arguments; those of the process when None.
-        kind: the settings that the configuration holds.
-        train: trains by them, with ``progress`` or without; returns the metrics.
-        measure: the name of the measure that is reported.
         program: how the program is called.
         description: what it does.
         example: a command that works.
-
-    Returns:
-        The exit status.
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {program}", description=description, epilog=f"example: {example}"
@@ -50,51 +31,45 @@ def run_training(
     parser.add_argument("config", type=Path, help="the YAML file")
     parser.add_argument("overrides", nargs="*", metavar="key=value", help="changes of it")
     parser.add_argument("--quiet", action="store_true", help="no progress")
-    arguments = parser.parse_intermixed_args(argv)
-
-    def work() -> None:
-        config = load_config(arguments.config, arguments.overrides, keys=kind.keys)
-        settings = kind.from_config(config)
-        metrics = train(settings, progress=not arguments.quiet)
-        if first_process():
-            name = measure(settings)
-            sys.stdout.write(
-                f"{name}: {metrics['before'][name]:.4f} before, {metrics['best'][name]:.4f} at "
-                f"step {metrics['best_step']} of {metrics['steps']}; written to {settings.out}\n"
-            )
-
-    return guarded(work)
+    return parser
 
 
-def train_in_folder(
-    settings: TrainingSettings,
-    work: Callable[[Processes, RunFolder], dict[str, Any]],
-    processes: Processes,
-    *,
-    fixed_processes: bool = False,
-) -> dict[str, Any]:
-    """Train unless the folder of the settings holds a finished run; return the metrics.
+def print_outcome(metrics: Mapping[str, Any], measure: str, out: str) -> None:
+    """One line about a finished training, from the first of its processes.
+
+    Args:
+        metrics: with ``before``, ``best``, ``best_step`` and ``steps``.
+        measure: the one to show.
+        out: the folder that was written.
+    """
+    if first_process():
+        sys.stdout.write(
+            f"{measure}: {metrics['before'][measure]:.4f} before, {metrics['best'][measure]:.4f} "
+            f"at step {metrics['best_step']} of {metrics['steps']}; written to {out}\n"
+        )
+
+
+def begin_run(
+    settings: TrainingSettings, processes: Processes, *, fixed_processes: bool = False
+) -> RunFolder:
+    """The folder of a run, in every one of its processes.
 
     Args:
         settings: of the run.
-        work: trains in the folder, and returns the metrics. What it leaves alive would be alive
-            when the group of processes ends: a wrapped model that outlives its group hangs.
-        processes: where it runs; they end with the training.
+        processes: where it runs.
         fixed_processes: an interrupted run goes on in as many processes as it began in.
 
     Raises:
         ConfigError: the folder belongs to other settings or to another number of processes.
-        MissingDependencyError: a tracker is not installed.
+        MissingDependencyError: a package of the training extra or a tracker is not installed.
+        OutputError: the folder cannot be written, or another process trains in it.
     """
-    check_trackers(settings.report_to)
+    for package in ("accelerate", "datasets", *settings.report_to):
+        if importlib.util.find_spec(package) is None:
+            extra = None if package in settings.report_to else "train"
+            raise MissingDependencyError(package, extra)
     world = processes.world if fixed_processes else None
-    folder = processes.first(lambda: RunFolder.begun(settings, world))
-    metrics = processes.first(lambda: folder.finished)
-    if metrics is None:
-        metrics = work(processes, folder)
-        gc.collect()
-    processes.end()
-    return metrics
+    return processes.first(partial(RunFolder.begun, settings, world))
 
 
 def write_card(file: Path, metrics: Mapping[str, Any], **facts: Any) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import pydantic
 
-from rulerag.composition import Config, Settings, known_keys
+from rulerag.composition import Config, Settings, known_keys, load_config
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
 
@@ -61,6 +61,15 @@ class TrainingSettings(Section):
     def _one_or_none(cls, value: Any) -> Any:
         """The spellings of the Hugging Face trainer: one name, or ``none``."""
         return () if value == "none" else (value,) if isinstance(value, str) else value
+
+    @classmethod
+    def load(cls, file: str | Path, overrides: Sequence[str] = ()) -> Self:
+        """Read and check a file, those that it extends, and ``key=value`` changes of it.
+
+        Raises:
+            ConfigError: as :meth:`from_config`, or the file cannot be read.
+        """
+        return cls.from_config(load_config(file, overrides, keys=cls.keys))
 
     @classmethod
     def from_config(cls, config: Config) -> Self:

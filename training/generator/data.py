@@ -190,7 +190,7 @@ def supporting_fact(
     facts = [fact for document in request.documents for fact in document.facts]
     query = request.query
     citations = [citation_of(fact, answer, query.subject, labels) for fact in facts]
-    index = FactIndex(facts)
+    index = FactIndex(enumerate(facts))
     entities = labels.get("entities", {})
     led = {
         row

@@ -13,27 +13,26 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rulerag.console import guarded
 from rulerag.generation.huggingface import shipped, stated_template
 from rulerag.io import read_json, write_json
 from rulerag.models import known_models
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder, saving
 from training.common.processes import Processes
-from training.common.runner import run_training, train_in_folder, write_card
-from training.common.trackers import TENSORBOARD
+from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.generator.data import Instructions, make_instructions
 from training.generator.model import open_reader, restore_start, tokenized
 from training.generator.settings import GeneratorSettings
-from training.generator.trainer import (
-    Validation,
-    last_checkpoint,
-    make_trainer,
-    show_on_tensorboard,
-)
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
 
 _TRAINED_ON = {
     "rgft": "documents found by rules, the rules, the query, and its answer (RGFT)",
@@ -45,7 +44,7 @@ def train_generator(
     settings: GeneratorSettings,
     *,
     progress: bool = False,
-    after_step: Callable[[int], None] | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Fine-tune a generator; write an adapter or a whole model, its tokenizer and a model card.
 
@@ -53,8 +52,8 @@ def train_generator(
 
     Args:
         settings: what to do.
-        progress: show progress bars.
-        after_step: called with the number of every finished step.
+        progress: show progress bars and the measures of every validation.
+        callbacks: further ones of the trainer.
 
     Returns:
         What ``metrics.json`` of the folder holds.
@@ -67,15 +66,14 @@ def train_generator(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    precision = settings.training.precision
-    processes = Processes(settings.device or None, precision, otherwise="fp16")
-
-    def work(processes: Processes, folder: RunFolder) -> dict[str, Any]:
-        shown = progress and processes.is_main
-        return _trained(settings, processes, folder, shown, after_step)
-
+    processes = Processes(settings.device or None, settings.training.precision, otherwise="fp16")
     # The batches of another number of processes are other ones.
-    return train_in_folder(settings, work, processes, fixed_processes=True)
+    folder = begin_run(settings, processes, fixed_processes=True)
+    metrics = folder.finished
+    if metrics is None:
+        metrics = _trained(settings, processes, folder, progress, callbacks)
+    processes.end()
+    return metrics
 
 
 def _trained(
@@ -83,32 +81,46 @@ def _trained(
     processes: Processes,
     folder: RunFolder,
     progress: bool,
-    after_step: Callable[[int], None] | None,
+    callbacks: Sequence[TrainerCallback],
 ) -> dict[str, Any]:
     """Train in the folder, write the model there, and return the metrics."""
     dataset = RuleQADataset.load(settings.dataset.path)
     cited = settings.prompts.target == "citation"
-    data = processes.first(lambda: make_instructions(settings, dataset, cited=cited))
+    data = processes.first(partial(make_instructions, settings, dataset, cited=cited))
+
     reader = open_reader(settings, str(processes.device), data.cases)
     rows = tokenized(reader, data.examples, settings.training.max_length)
-    validation = Validation(reader, settings, data.tuning, processes)
-    before = _before(folder.work, validation, reader.model, processes)
+
+    # Here: they load the libraries of training, which `--help` does not need.
+    from training.common.trainer import outcome, train
+    from training.generator.trainer import MEASURES, Validation, make_trainer
+
     trainer = make_trainer(
         settings,
         reader.model,
         reader.tokenizer,
         rows,
-        validation,
-        folder.work,
+        Validation(reader, settings, data.tuning, processes),
+        folder.home,
         processes,
-        progress=progress,
-        after_step=after_step,
+        progress=progress and processes.is_main,
+        callbacks=callbacks,
     )
-    state = processes.first(lambda: last_checkpoint(folder.work))
-    if TENSORBOARD in settings.report_to and processes.is_main:
-        show_on_tensorboard(trainer, folder.home, state)
-    trainer.train(resume_from_checkpoint=str(state) if state is not None else None)
-    metrics = _metrics(settings, dataset, data, trainer, before)
+    train(trainer, processes)
+    metrics = {
+        "dataset": dataset.name,
+        "dataset_fingerprint": dataset.fingerprint,
+        "method": settings.data.method,
+        "base": settings.model.base,
+        "template": _template(settings),
+        "examples": len(data.examples),
+        "uncited": data.uncited,
+        "tuning_queries": len(data.tuning),
+        **outcome(trainer, MEASURES),
+        "trained_weights": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
+        "processes": processes.world,
+        "seed": settings.seed,
+    }
     if processes.is_main:
         if metrics["best_step"] == 0:
             restore_start(trainer.model, settings)
@@ -119,61 +131,6 @@ def _trained(
             _write(settings, folder, trainer, reader.tokenizer, metrics, prompt)
     processes.wait()
     return metrics
-
-
-def _before(
-    work: Path, validation: Validation, model: Any, processes: Processes
-) -> dict[str, float]:
-    """The measures of the base model, kept for a run that goes on."""
-    place = work / "before.json"
-    known = processes.first(lambda: dict(read_json(place)) if place.exists() else None)
-    if known is not None:
-        return known
-    measured = validation(model)
-    if processes.is_main:
-        write_json(place, measured)
-    return measured
-
-
-def _metrics(
-    settings: GeneratorSettings,
-    dataset: RuleQADataset,
-    data: Instructions,
-    trainer: Any,
-    before: dict[str, float],
-) -> dict[str, Any]:
-    history, losses = [], list[float]()
-    for row in trainer.state.log_history:
-        if "loss" in row:
-            losses.append(row["loss"])
-        if "eval_merit" in row:
-            figures = {k.removeprefix("eval_"): v for k, v in row.items() if k.startswith("eval_")}
-            figures = {k: figures[k] for k in ("exact_match", "token_f1")}
-            mean = sum(losses) / max(1, len(losses))
-            history.append({"step": row["step"], "loss": mean, **figures})
-            losses = []
-    best_step = int(trainer.state.best_global_step or trainer.state.global_step)
-    best = next(row for row in history if row["step"] == best_step)
-    if before["merit"] > best["exact_match"] + 1e-3 * best["token_f1"]:
-        best_step, best = 0, before  # the start is one of the candidates
-    return {
-        "dataset": dataset.name,
-        "dataset_fingerprint": dataset.fingerprint,
-        "method": settings.data.method,
-        "base": settings.model.base,
-        "template": _template(settings),
-        "examples": len(data.examples),
-        "uncited": data.uncited,
-        "tuning_queries": len(data.tuning),
-        "before": before,
-        "best": {key: best[key] for key in ("exact_match", "token_f1")},
-        "best_step": best_step,
-        "steps": trainer.state.global_step,
-        "trained_weights": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
-        "history": history,
-        "processes": trainer.args.world_size,
-        "seed": settings.seed,
-    }
 
 
 def _write(
@@ -258,15 +215,18 @@ def _repository(base: str) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    return run_training(
-        argv,
-        GeneratorSettings,
-        train_generator,
-        measure=lambda settings: "exact_match",
-        program="training.generator",
-        description="Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
+    parser = training_parser(
+        "training.generator",
+        "Fine-tune a generator with rules (RGFT) or without (method=ssft) by TRL and "
         "LoRA; resumes, and writes an adapter or a whole model with a model card.",
-        example="python -m training.generator configs/training/generator-llama2-7b.yaml "
+        "python -m training.generator configs/training/generator-llama2-7b.yaml "
         "method=ssft out=runs/generator-ssft; on two GPUs: "
         "torchrun --standalone --nproc_per_node 2 -m training.generator CONFIG",
     )
+    return guarded(partial(_command, parser.parse_intermixed_args(argv)))
+
+
+def _command(arguments: Namespace) -> None:
+    settings = GeneratorSettings.load(arguments.config, arguments.overrides)
+    metrics = train_generator(settings, progress=not arguments.quiet)
+    print_outcome(metrics, "exact_match", settings.out)

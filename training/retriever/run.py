@@ -1,8 +1,9 @@
 """RGFT-retriever: a query encoder learns to follow rules, the document encoder stays frozen.
 
 ``python -m training.retriever configs/training/rgft-ruleqa-i.yaml`` trains on F_R; the same with
-``method=ssft`` trains without rules. A killed run goes on to the same result: batches and dropout
-depend on seed and step alone, weights and optimizer are kept at every validation.
+``method=ssft`` trains without rules. The trainer is that of sentence-transformers: weights,
+optimizer and random state are kept at every validation, and a killed run goes on from there to the
+same result.
 
 References:
     RuleRAG (arXiv:2410.22353), section 3.2.
@@ -10,20 +11,28 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from rulerag.console import guarded
 from rulerag.errors import ConfigError
+from rulerag.retrieval.dense import DenseRetriever, embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
 from training.common.checkpoint import RunFolder, saving
 from training.common.processes import Processes
-from training.common.runner import run_training, train_in_folder, write_card
-from training.common.validation import CorpusMatrix
+from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.retriever.data import prepare, with_latest_statements
 from training.retriever.settings import RetrieverSettings
-from training.retriever.trainer import RetrieverTrainer
+
+if TYPE_CHECKING:
+    from transformers import TrainerCallback
 
 _TRAINED_ON = {
     "rgft": "query∘rule with the rule's oracle documents (RGFT)",
@@ -37,17 +46,17 @@ def train_retriever(
     *,
     dataset: RuleQADataset | None = None,
     progress: bool = False,
-    after_step: Callable[[int], None] | None = None,
+    callbacks: Sequence[TrainerCallback] = (),
 ) -> dict[str, Any]:
     """Fine-tune a query encoder; write it as a sentence-transformers folder with a model card.
 
-    A finished run is not repeated, an interrupted one goes on.
+    A finished run is not repeated, an interrupted one goes on from its last validation.
 
     Args:
         settings: what to do.
         dataset: what ``settings.dataset.path`` holds, where it is loaded already.
         progress: show progress bars and the measures of every validation.
-        after_step: called with the number of every finished step.
+        callbacks: further ones of the trainer.
 
     Returns:
         What ``metrics.json`` of the folder holds.
@@ -57,60 +66,92 @@ def train_retriever(
         DataError: the dataset cannot be read.
         RetrievalError: a checkpoint is no encoder.
         OutputError: the folder cannot be written, or the disk is full.
-        TrainingError: the loss is no number.
+        TrainingError: the loss is no number; the last good checkpoint is kept.
     """
     processes = Processes(settings.device or None, settings.training.precision)
-
-    def work(processes: Processes, folder: RunFolder) -> dict[str, Any]:
-        shown = progress and processes.is_main
-        return _trained(settings, dataset, processes, folder, shown, after_step)
-
-    return train_in_folder(settings, work, processes)
+    folder = begin_run(settings, processes)
+    metrics = folder.finished
+    if metrics is None:
+        dataset = dataset or RuleQADataset.load(settings.dataset.path)
+        metrics = _trained(settings, dataset, processes, folder, progress, callbacks)
+    processes.end()
+    return metrics
 
 
 def _trained(
     settings: RetrieverSettings,
-    dataset: RuleQADataset | None,
+    dataset: RuleQADataset,
     processes: Processes,
     folder: RunFolder,
     progress: bool,
-    after_step: Callable[[int], None] | None,
+    callbacks: Sequence[TrainerCallback],
 ) -> dict[str, Any]:
     """Train in the folder, write the encoders there, and return the metrics."""
-    dataset = dataset or RuleQADataset.load(settings.dataset.path)
-    other_split = settings.validation.split
+    # Here: they load the libraries of training, which `--help` does not need.
+    from training.common.trainer import outcome, train
+    from training.retriever.trainer import TrainingSteps, Validation, make_trainer
+
+    progress = progress and processes.is_main
+    tuned_on = settings.validation.split
     if settings.data.latest:
-        more = (other_split,) if other_split else ()
+        more = (tuned_on,) if tuned_on else ()
         dataset = with_latest_statements(dataset, settings.dataset.split, *more)
     data = prepare(dataset, settings)
+
     query, document = (_encoder(settings, role, processes) for role in ("query", "document"))
-    made: list[CorpusMatrix] = []
-
-    def encode() -> None:
-        made.append(CorpusMatrix.encode(dataset.corpus, document, progress=progress))
-
-    processes.first(encode)  # what the others then read; what fails fails in all of them
-    if not made:
-        encode()
-    (matrix,) = made
-    if query.dimension != matrix.vectors.shape[1]:
+    if query.dimension != document.dimension:
         raise ConfigError(
-            f"queries have {query.dimension} dimensions, documents {matrix.vectors.shape[1]}",
+            f"queries have {query.dimension} dimensions, documents {document.dimension}",
             key="model.document",
             hint="name two encoders that were made for each other",
         )
-    trainer = RetrieverTrainer(
-        settings, dataset, query, matrix, data, processes, folder, progress=progress
+    corpus = processes.in_turn(partial(embed_corpus, dataset.corpus, document, progress=progress))
+    # With the vectors that were kept just now, and the query encoder as it will be.
+    retriever = DenseRetriever(
+        dataset.corpus,
+        document,
+        query_encoder=query,
+        similarity="cosine",
+        threads=torch.get_num_threads(),
     )
-    metrics = trainer.run(after_step)
+
+    trainer = make_trainer(
+        settings,
+        query.model,
+        query.query_prefix,
+        TrainingSteps(data, len(dataset.corpus), settings),
+        corpus.vectors,
+        Validation(settings, dataset, data, retriever, processes),
+        processes,
+        folder.home,
+        progress=progress,
+        callbacks=callbacks,
+    )
+    started = time.perf_counter()
+    train(trainer, processes)
+    metrics = {
+        "method": settings.data.method,
+        "dataset": dataset.name,
+        "dataset_fingerprint": dataset.fingerprint,
+        "examples": len(data.examples),
+        "training_queries": len(data.queries),
+        "tuning_queries": len(data.tuning),
+        "truncated_documents": corpus.truncated,
+        **outcome(trainer, (*settings.validation.metrics, "documents_per_query_union")),
+        "seconds": {"training": round(time.perf_counter() - started, 2)},
+        "processes": processes.world,
+        "seed": settings.seed,
+    }
     if processes.is_main:
-        query.model.load_state_dict(folder.best(trainer.best_step))
+        if metrics["best_step"] == 0:
+            query = _encoder(settings, "query", processes)
         with saving(folder.home):
             # sentence-transformers folders: the query encoder in the folder itself.
             document.save(folder.home / "document_encoder")
             query.save(folder.home)
         folder.finish(retriever_card(settings, metrics), metrics)
-    return processes.first(lambda: metrics)
+    processes.wait()
+    return metrics
 
 
 def _encoder(settings: RetrieverSettings, role: str, processes: Processes) -> SentenceEncoder:
@@ -152,15 +193,18 @@ def retriever_card(settings: RetrieverSettings, metrics: dict[str, Any]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    return run_training(
-        argv,
-        RetrieverSettings,
-        train_retriever,
-        measure=lambda settings: settings.validation.metric,
-        program="training.retriever",
-        description="Fine-tune a query encoder with rules (RGFT) or without (method=ssft); "
+    parser = training_parser(
+        "training.retriever",
+        "Fine-tune a query encoder with rules (RGFT) or without (method=ssft); "
         "resumes, and writes a sentence-transformers folder with a model card.",
-        example="python -m training.retriever configs/training/rgft-ruleqa-i.yaml "
+        "python -m training.retriever configs/training/rgft-ruleqa-i.yaml "
         "method=ssft out=runs/ssft-ruleqa-i; on two processes: "
         "torchrun --standalone --nproc_per_node 2 -m training.retriever CONFIG",
     )
+    return guarded(partial(_command, parser.parse_intermixed_args(argv)))
+
+
+def _command(arguments: Namespace) -> None:
+    settings = RetrieverSettings.load(arguments.config, arguments.overrides)
+    metrics = train_retriever(settings, progress=not arguments.quiet)
+    print_outcome(metrics, settings.validation.metric, settings.out)

@@ -66,11 +66,11 @@ def error_table(
     reach = "retrieval errors out of the rules' reach"
     titles = ["benchmark", "row", "wrong", *ERRORS, reach, "no answer"]
     lines = []
-    told: dict[str, Any] = {}
+    classes: dict[str, Any] = {}
     for name, results in benchmarks.items():
         for row in (row for row in rows if row in results):
             found = error_classes(results[row])
-            told.setdefault(name, {})[row] = found
+            classes.setdefault(name, {})[row] = found
             if not found["wrong"]:
                 continue
             cells = [name, results[row].title, f"{found['wrong']:,}"]
@@ -79,4 +79,4 @@ def error_table(
             lines.append(cells)
     published = [percent(PUBLISHED[kind]) for kind in ERRORS]
     lines.append(["paper, all five", "RGFT, 60 each", "300", *published, "–", "–"])
-    return markdown_table(titles, lines, "ll" + "r" * 6), told
+    return markdown_table(titles, lines, "ll" + "r" * 6), classes

@@ -80,15 +80,15 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
     for name, place in runs.items():
         if not (place / "metrics.json").exists():
             continue
-        told = read_json(place / "metrics.json")
-        values = [told["before"][EM], *(row[EM] for row in told["history"])]
+        metrics = read_json(place / "metrics.json")
+        values = [metrics["before"][EM], *(row[EM] for row in metrics["history"])]
         best = max(values) or 1.0
-        shares = [0.0, *(row["step"] / told["steps"] for row in told["history"])]
+        shares = [0.0, *(row["step"] / metrics["steps"] for row in metrics["history"])]
         kept[name] = {
             "share": [round(share, 4) for share in shares],
             "exact_match": [round(value, 4) for value in values],
-            "examples": told["examples"],
-            "queries": told["tuning_queries"],
+            "examples": metrics["examples"],
+            "queries": metrics["tuning_queries"],
         }
         series[name] = (shares, [100 * value / best for value in values])
         cells = [percent(value) for value in values] + ["–"] * (9 - len(values))

@@ -1,11 +1,11 @@
-"""Plots of the generator experiments, as PNG by matplotlib and as HTML by plotly."""
+"""Plots of the generator experiments, as PNG by matplotlib."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.common.plotting import COLORS, pyplot, write_html
+from benchmarks.common.plotting import COLORS, pyplot
 
 
 def plot_lines(
@@ -21,7 +21,7 @@ def plot_lines(
 
     Args:
         series: x and y by name.
-        path: the PNG to write; the HTML goes beside it.
+        path: the PNG to write.
         title: above the plot.
         across: what the x axis shows.
         up: what the y axis shows.
@@ -41,19 +41,6 @@ def plot_lines(
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
-    from plotly import graph_objects as go
-
-    made = go.Figure()
-    for name, (x, y) in series.items():
-        line = {
-            "color": COLORS[_number(name, plain) % len(COLORS)],
-            "dash": "dot" if name in dotted else "solid",
-        }
-        made.add_scatter(x=list(x), y=list(y), name=name, mode="lines+markers", line=line)
-    made.update_layout(
-        title=title, template="plotly_white", xaxis={"title": across}, yaxis={"title": up}
-    )
-    write_html(made, path.with_suffix(".html"))
 
 
 def _number(name: str, plain: Sequence[str]) -> int:

@@ -147,10 +147,10 @@ def _labels(folder: Path, benchmark: str) -> dict[str, str]:
     """What tables call a base, from the records of the rows that were read with it."""
     found = {}
     for record in (folder / "reading" / benchmark / "balanced").glob(f"{FT}*-0.json"):
-        told = read_json(record)
+        result = read_json(record)
         if "-R" not in record.stem:
-            base = Path(told["config"]["generator"]["adapter"]).parent.parent.name
-            found[base] = told["reader"]
+            base = Path(result["config"]["generator"]["adapter"]).parent.parent.name
+            found[base] = result["reader"]
     return found
 
 

@@ -189,7 +189,7 @@ def settings_of(
     if bench.encoder:
         changes.append(f"encoder={bench.encoder}")
     retrieval = method(f"{row}__symbolic", bench.name, changes).to_dict()
-    told = [
+    settings_changes = [
         f"dataset.path={bench.folder}",
         f"data.method={training}",
         f"out={readers.folder(bench, name, seed)}",
@@ -199,11 +199,11 @@ def settings_of(
         *overrides,
     ]
     if readers.training:
-        own = load_config(readers.training, last_of(told), keys=GeneratorSettings.keys)
+        own = load_config(readers.training, last_of(settings_changes), keys=GeneratorSettings.keys)
         return GeneratorSettings.from_config(own)
     dated = bench.dataset.corpus[0].timestamp is not None
     file = CONFIGS / (_TRAINING_DATED if dated else _TRAINING)
-    config = load_config(file, last_of(told)).to_dict()
+    config = load_config(file, last_of(settings_changes)).to_dict()
     config = {key: value for key, value in config.items() if key not in _RETRIEVAL}
     config |= {key: retrieval[key] for key in _RETRIEVAL if retrieval.get(key) is not None}
     return GeneratorSettings.from_config(Config(config))
@@ -257,8 +257,8 @@ def run_reading_row(
     record = RunRecord(bench.reading(name, query_set, seed), identity)
     if (finished := record.finished(READING_MEASURES)) is not None:
         return finished
-    told = "measured again" if record.known() else f"{len(chosen)} queries"
-    tell(f"{bench.name} {bench.variant or query_set} {record.place.name}, {told}")
+    status = "measured again" if record.known() else f"{len(chosen)} queries"
+    tell(f"{bench.name} {bench.variant or query_set} {record.place.name}, {status}")
     dataset = banks.rules(bench.dataset) if banks else bench.dataset
     queries = [asked[n] for n in chosen]
 
@@ -291,8 +291,8 @@ def run_reading_row(
             },
             places=chosen.tolist(),
         )
-    told = ", ".join(f"{name} {made['metrics'][name]:.3f}" for name in (EM, F1))
-    tell(f"  {told}, {made['cpu_seconds']['read']} s")
+    status = ", ".join(f"{name} {made['metrics'][name]:.3f}" for name in (EM, F1))
+    tell(f"  {status}, {made['cpu_seconds']['read']} s")
     return made
 
 

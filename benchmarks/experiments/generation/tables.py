@@ -84,10 +84,10 @@ def reading_table(
         if _cannot(row, result):
             cells[3:7], undone = ["n/a"] * 4, True
         rows.append(cells)
-    told = [] if not undone else ["n/a: this reader cannot do that method; no answer was right."]
+    notes = [] if not undone else ["n/a: this reader cannot do that method; no answer was right."]
     if any((reading_row(n).paper if papers is None else papers.get(n)) for n in shown):
-        told.append(paper_note(benchmark, _reachable(shown)))
-    note = "\n" + "\n".join(told) + "\n" if told else ""
+        notes.append(paper_note(benchmark, _reachable(shown)))
+    note = "\n" + "\n".join(notes) + "\n" if notes else ""
     return markdown_table(titles, rows) + note
 
 
@@ -133,8 +133,8 @@ def _asked_as(baseline: Result, results: Mapping[str, Result]) -> Result:
         return baseline
     values = {name: column[asked] for name, column in baseline.values[0].items()}
     metrics = {name: float(values[name].mean()) for name in baseline.records[0]["metrics"]}
-    told = {"metrics": metrics, "num_queries": int(asked.sum())}
-    return Result(baseline.name, baseline.title, [{**baseline.records[0], **told}], [values])
+    changes = {"metrics": metrics, "num_queries": int(asked.sum())}
+    return Result(baseline.name, baseline.title, [{**baseline.records[0], **changes}], [values])
 
 
 def paired(one: Result, other: Result, measure: str) -> tuple[list[float], list[float]]:
@@ -158,11 +158,11 @@ def pairs_table(
     for name, results in benchmarks.items():
         for ours, other, part in READING_PAIRS:
             if ours in results and other in results:
-                told = {"row": results[ours].title, "bar": f"rules removed from the {part}"}
+                labels = {"row": results[ours].title, "bar": f"rules removed from the {part}"}
                 if part == "both":
-                    told["bar"] = "rules removed from both"
+                    labels["bar"] = "rules removed from both"
                 compare = compared(results[ours], results[other])
-                rows.append({"benchmark": name, "names": [ours, other], **told, **compare})
+                rows.append({"benchmark": name, "names": [ours, other], **labels, **compare})
     return _differences(rows, "rules add"), rows
 
 
@@ -183,8 +183,8 @@ def against_learned(
         for other in (n for n in LANGUAGE_MODELS if n != FT and n in results):
             if FT not in results or _cannot(reading_row(other), results[other]):
                 continue
-            told = {"bar": "best learned row", "row": "RGFT + RGFT"}
-            rows.append({"benchmark": name, **told, **compared(results[FT], results[other])})
+            labels = {"bar": "best learned row", "row": "RGFT + RGFT"}
+            rows.append({"benchmark": name, **labels, **compared(results[FT], results[other])})
     return _differences(rows, "met"), rows
 
 
@@ -257,7 +257,7 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
     Args:
         benchmarks: the rows by benchmark.
     """
-    told: dict[str, Any] = {}
+    orders: dict[str, Any] = {}
     titles = ["benchmark", "pairs", "same order", "the other way round", "left out"]
     rows = []
     for name, results in benchmarks.items():
@@ -282,10 +282,10 @@ def orderings(benchmarks: Mapping[str, Mapping[str, Result]]) -> tuple[str, dict
                 same += 1
             elif np.mean(left) < np.mean(right):
                 exceptions.append(f"{results[worse].title} > {results[better].title}")
-        told[name] = {"pairs": pairs, "same": same, "exceptions": exceptions, "left_out": out}
+        orders[name] = {"pairs": pairs, "same": same, "exceptions": exceptions, "left_out": out}
         lists = ("; ".join(exceptions) or "–", "; ".join(out) or "–")
         rows.append([name, str(pairs), str(same), *lists])
-    return markdown_table(titles, rows, "lrrll"), told
+    return markdown_table(titles, rows, "lrrll"), orders
 
 
 def best_table(

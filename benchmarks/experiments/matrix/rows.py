@@ -91,8 +91,8 @@ class ReadingRow:
 
 
 def _rows(kind: type[T], section: str) -> tuple[T, ...]:
-    told = [{"name": name, **one} for name, one in MATRIX[section].items()]
-    return TypeAdapter(tuple[kind, ...]).validate_python(told)  # type: ignore[valid-type]
+    records = [{"name": name, **one} for name, one in MATRIX[section].items()]
+    return TypeAdapter(tuple[kind, ...]).validate_python(records)  # type: ignore[valid-type]
 
 
 def _lists(section: str) -> tuple[tuple[str, ...], ...]:

@@ -1,4 +1,4 @@
-"""Plots of the retrieval experiments, as PNG by matplotlib and as HTML by plotly."""
+"""Plots of the retrieval experiments, as PNG by matplotlib."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common.plotting import COLORS, plot_map, pyplot, write_html
+from benchmarks.common.plotting import COLORS, plot_map, pyplot
 from benchmarks.common.results import Result
 from rulerag.evaluation import SEARCH_CUTOFFS
-
-Series = tuple[str, list[float], list[float]]
 
 
 def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
@@ -20,7 +18,7 @@ def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
 
     Args:
         results: the rows.
-        path: the PNG to write; the HTML goes beside it.
+        path: the PNG to write.
         title: above the plot.
     """
     series = [
@@ -31,13 +29,6 @@ def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:
         )
         for result in results
     ]
-    _recall_png(series, path, title)
-    _recall_html(series, path.with_suffix(".html"), title)
-
-
-def _recall_png(
-    series: Sequence[tuple[str, list[float], list[float]]], path: Path, title: str
-) -> None:
     plt = pyplot()
     figure, axes = plt.subplots(1, 2, figsize=(11, 4.6), sharey=True, layout="constrained")
     for number, (name, best, union) in enumerate(series):
@@ -62,29 +53,6 @@ def _recall_png(
     figure.suptitle(title, fontsize=10)
     figure.savefig(path, dpi=120, metadata={"Software": None})
     plt.close(figure)
-
-
-def _recall_html(series: Sequence[Series], path: Path, title: str) -> None:
-    from plotly import graph_objects as go
-
-    figure = go.Figure()
-    for number, (name, best, union) in enumerate(series):
-        color = COLORS[number % len(COLORS)]
-        line = {"color": color}
-        figure.add_scatter(x=SEARCH_CUTOFFS, y=best, name=name, mode="lines+markers", line=line)
-        if union != best[: len(union)]:
-            figure.add_scatter(
-                x=SEARCH_CUTOFFS[: len(union)],
-                y=union,
-                name=f"{name}, union",
-                mode="lines+markers",
-                line={"color": color, "dash": "dot"},
-            )
-    figure.update_layout(
-        title=title, template="plotly_white", yaxis={"title": "answer recall", "range": [0, 1]}
-    )
-    figure.update_xaxes(title="k", type="log", tickvals=SEARCH_CUTOFFS)
-    write_html(figure, path)
 
 
 def plot_banks(gains: npt.NDArray[np.float64], banks: Sequence[str], path: Path) -> None:

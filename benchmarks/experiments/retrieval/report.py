@@ -43,7 +43,7 @@ rule, no plain search, fine-tuned on q∘r alone; the ten documents are taken fr
 tens in turns. Each control ("pooled") is its rule-guided row without the rules: the plain search
 looks as deep as all nine searches together (1,800 documents) and is merged alike. How searches are
 merged was chosen on F_G (merging-*.md); the rows with learned merging give the ten places to
-candidate answers, weighed as learned on the validation variant (benchmarks.tuning.merging), without
+candidate answers, weighed as learned on the validation variant (configs/merging), without
 the queries that a fine-tuned encoder was trained on. On RuleQA-Y and -W only the latest
 statement of each fact is indexed as a vector (retriever.latest): the corpus repeats lasting facts
 every year.
@@ -118,8 +118,8 @@ def _table2(found: Mapping[str, Mapping[str, Result]], target: Path | None) -> s
         text, comparisons[title] = comparison_table(found, pairs)
         parts.append(f"## {title}\n\n{text}")
     for benchmark, results in found.items():
-        told = next(iter(results.values())).records[0].get("about", {})
-        ceilings, saw = told.get("ceilings", {}), told.get("encoder_saw", "")
+        about = next(iter(results.values())).records[0].get("about", {})
+        ceilings, saw = about.get("ceilings", {}), about.get("encoder_saw", "")
         parts.append(benchmark_table(benchmark, results, saw, ceilings))
     parts.append(f"## Beside the paper's best\n\n{against_paper(found)}")
     if target is not None:

@@ -60,9 +60,9 @@ def train(bench: Bench, training: str, seed: int, overrides: Sequence[str] = ())
         ConfigError: it was trained with other settings.
     """
     out = bench.checkpoint(training, seed)
-    told = innermost(method("dense-guided__symbolic", bench.name).section("retriever"))
-    encoder = bench.encoder or told.read("encoder", str, NANO_ENCODER)
-    latest = told.read("latest", bool, False)
+    section = innermost(method("dense-guided__symbolic", bench.name).section("retriever"))
+    encoder = bench.encoder or section.read("encoder", str, NANO_ENCODER)
+    latest = section.read("latest", bool, False)
     changes = [
         f"dataset.path={bench.folder}",
         f"model.query={encoder}",
@@ -210,13 +210,13 @@ class MemoizedRetriever:
 
 def _identity(bench: Bench, config: Config, query_set: str, row: Row, seed: int, tag: str) -> str:
     """Names everything that decides a row's numbers, but the code."""
-    told: list[Any] = [config.without("metadata", "expected").to_dict(), query_set, bench.sample]
-    told += [bench.dataset.fingerprint, tag, bench.base if row.dense else ""]
+    parts: list[Any] = [config.without("metadata", "expected").to_dict(), query_set, bench.sample]
+    parts += [bench.dataset.fingerprint, tag, bench.base if row.dense else ""]
     if row.training:
-        told.append(read_json(bench.checkpoint(row.training, seed) / "metrics.json"))
+        parts.append(read_json(bench.checkpoint(row.training, seed) / "metrics.json"))
     if weights := config.section("retriever").get("weights"):
-        told.append(fingerprint_file(weights))
-    return fingerprint_object(told)
+        parts.append(fingerprint_file(weights))
+    return fingerprint_object(parts)
 
 
 def trained_steps(**folders: Path | str) -> dict[str, dict[str, int]]:
@@ -225,18 +225,20 @@ def trained_steps(**folders: Path | str) -> dict[str, dict[str, int]]:
     Args:
         folders: of finished trainings, by half; empty where nothing is fine-tuned.
     """
-    told = {half: read_json(Path(at) / "metrics.json") for half, at in folders.items() if at}
-    return {half: {key: one[key] for key in ("best_step", "steps")} for half, one in told.items()}
+    metrics = {half: read_json(Path(at) / "metrics.json") for half, at in folders.items() if at}
+    return {
+        half: {key: one[key] for key in ("best_step", "steps")} for half, one in metrics.items()
+    }
 
 
 def _about(bench: Bench) -> dict[str, Any]:
     """What tables say beside the numbers: what the base encoder saw, and what limits recall."""
     saw = "not told by its folder"
     if (bench.encoder_folder / "training.json").exists():
-        told = read_json(bench.encoder_folder / "training.json")
-        graphs = ", ".join(told.get("graphs", [])) or "no graph"
+        card = read_json(bench.encoder_folder / "training.json")
+        graphs = ", ".join(card.get("graphs", [])) or "no graph"
         saw = (
-            f"{told.get('worlds', 0)} generated worlds and the training facts of {graphs}; plain "
+            f"{card.get('worlds', 0)} generated worlds and the training facts of {graphs}; plain "
             "questions and questions with made-up rules about them, no mined rule, no judgement"
         )
     ceilings = bench.dataset.statistics.get("ceilings", {})

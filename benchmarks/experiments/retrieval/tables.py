@@ -89,10 +89,10 @@ def benchmark_table(
     lines += [f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
     lines.append(paper_note(name, ceilings.get("same_subject"), answers=False))
     if ceilings:
-        told = ", ".join(
+        shares = ", ".join(
             f"{what} {_percent(ceilings[key])}" for key, what in CEILINGS.items() if key in ceilings
         )
-        lines.append(f"Ceilings (share of queries with an answer in …): {told}.")
+        lines.append(f"Ceilings (share of queries with an answer in …): {shares}.")
     lines.append(f"The untrained encoder saw before: {saw}.")
     return "\n".join(lines) + "\n"
 
@@ -157,20 +157,20 @@ def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
     titles = ["benchmark", "paper's best", "best that searches vectors", "best of all"]
     rows = []
     for name, results in benchmarks.items():
-        told = []
+        bests = []
         for group in (_learned(results), results):
             if not group:
-                told.append(("–", 0.0))
+                bests.append(("–", 0.0))
                 continue
             best = max(group.values(), key=lambda result: result.mean(TEN))
-            told.append((f"{_percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
+            bests.append((f"{_percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
         above = " and ".join(
             what
-            for what, (_, value) in zip(("vectors", "all"), told, strict=True)
+            for what, (_, value) in zip(("vectors", "all"), bests, strict=True)
             if value >= PAPER_BEST[name]
         )
         seen = "not comparable" if name in NOT_PUBLIC else above or "neither"
-        rows.append([name, _percent(PAPER_BEST[name]), told[0][0], told[1][0], seen])
+        rows.append([name, _percent(PAPER_BEST[name]), bests[0][0], bests[1][0], seen])
     return markdown_table([*titles, "above the paper"], rows, "lrlll")
 
 

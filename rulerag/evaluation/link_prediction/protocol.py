@@ -152,7 +152,7 @@ def evaluate_links(
     )
     clock.lap("apply")
     source = miner or "rules"
-    said = {"kg": kg.name, "miner": source, "rules": rules.name if rules is not None else None}
+    sources = {"kg": kg.name, "miner": source, "rules": rules.name if rules is not None else None}
     return {
         "benchmark": f"link-prediction/{graph.name}",
         "method": f"{source}-{settings.aggregate}",
@@ -163,7 +163,7 @@ def evaluate_links(
         "cpu_seconds": clock.cpu,
         "peak_memory_mb": round(peak_memory_mb(), 1),
         "seed": settings.seed,
-        "config": {**said, **settings.model_dump(mode="json")},
+        "config": {**sources, **settings.model_dump(mode="json")},
         "versions": versions(),
     }
 

@@ -102,8 +102,8 @@ def _search(rows: Longs, wanted: Longs, side: str) -> Longs:
         ((part[:, 0] - low[0]) * span[1] + part[:, 1] - low[1]) * span[2] + part[:, 2] - low[2]
         for part in (rows[:, :3], wanted)
     )
-    found: Longs = np.searchsorted(code, asked, side="left" if side == "left" else "right")
-    return found
+    places: Longs = np.searchsorted(code, asked, side="left" if side == "left" else "right")
+    return places
 
 
 class Prior(NamedTuple):
@@ -244,10 +244,10 @@ def measures(ranks: Ranks) -> dict[str, float]:
     """
     mean = (ranks.best + ranks.worst) / 2
     kinds = {"": mean, "_best": ranks.best, "_worst": ranks.worst, "_rounded_down": mean // 1}
-    found = {}
+    figures = {}
     for kind, rank in kinds.items():
-        found[f"mrr{kind}"] = float(np.mean(1 / rank)) if len(rank) else 0.0
+        figures[f"mrr{kind}"] = float(np.mean(1 / rank)) if len(rank) else 0.0
         for k in (1, 3, 10):
-            found[f"hits@{k}{kind}"] = float(np.mean(rank <= k)) if len(rank) else 0.0
-    found["reached"] = float(np.mean(ranks.reached)) if len(mean) else 0.0
-    return found
+            figures[f"hits@{k}{kind}"] = float(np.mean(rank <= k)) if len(rank) else 0.0
+    figures["reached"] = float(np.mean(ranks.reached)) if len(mean) else 0.0
+    return figures

@@ -80,9 +80,9 @@ def rule_rows(
         mined: the mined rules.
         planted: rules that are known to hold, each with its true confidence.
     """
-    found = {rule.id: rule for rule in mined}
-    rows = [_rule_row(rule, found.pop(rule.id, None), truth) for rule, truth in planted]
-    others = sorted(found.values(), key=lambda rule: (-rule.ranking_confidence, rule.text))
+    rules_by_id = {rule.id: rule for rule in mined}
+    rows = [_rule_row(rule, rules_by_id.pop(rule.id, None), truth) for rule, truth in planted]
+    others = sorted(rules_by_id.values(), key=lambda rule: (-rule.ranking_confidence, rule.text))
     return rows + [_rule_row(rule, rule, None) for rule in others]
 
 

@@ -344,10 +344,10 @@ def _ranking(row: Mapping[str, Any]) -> list[ScoredDocument]:
 
 def versions() -> dict[str, str]:
     """Versions of Python, of rulerag and of the installed packages that decide results."""
-    found = {"python": platform.python_version(), "rulerag": __version__}
+    installed = {"python": platform.python_version(), "rulerag": __version__}
     for package in _PACKAGES:
         try:
-            found[package] = metadata.version(package)
+            installed[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return installed

@@ -115,16 +115,16 @@ def run_retrieval(
 
     def work() -> None:
         if known := record.known():
-            found = SearchResults.load(record.file(".npz"))
+            results = SearchResults.load(record.file(".npz"))
             cost = {key: known[key] for key in ("cpu_seconds", "memory_mb")}
         else:
             row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
-            found, seconds = _search(open_retriever, queries, row_of)
+            results, seconds = _search(open_retriever, queries, row_of)
             cost = {"cpu_seconds": seconds, "memory_mb": round(peak_memory_mb())}
-            found.save(record.file(".npz"))
-        values = found.measure(queries, dataset)
-        said = {**(about or {}), "num_queries": len(queries), **cost, "versions": versions()}
-        record.write(said, values)
+            results.save(record.file(".npz"))
+        values = results.measure(queries, dataset)
+        details = {**(about or {}), "num_queries": len(queries), **cost, "versions": versions()}
+        record.write(details, values)
 
     record.place.parent.mkdir(parents=True, exist_ok=True)
     if isolate:
@@ -150,8 +150,8 @@ def _search(
     if close := getattr(retriever, "close", None):
         close()
     seconds = {"build": built - started, "retrieve": searched - built, "union": ended - searched}
-    found = SearchResults.collect(best, unions, row_of)
-    return found, {stage: round(value, 2) for stage, value in seconds.items()}
+    results = SearchResults.collect(best, unions, row_of)
+    return results, {stage: round(value, 2) for stage, value in seconds.items()}
 
 
 def requests_from_rows(
@@ -212,7 +212,7 @@ def run_reading(
     judged = dataset.qrels_for(queries)
     values = reading_columns(requests, texts, dataset)
     values["supported"] = np.array([float(bool(judged.get(query.id))) for query in queries])
-    said = {
+    details = {
         **(about or {}),
         "num_queries": len(queries),
         "cpu_seconds": seconds,
@@ -220,4 +220,4 @@ def run_reading(
         "versions": versions(),
     }
     read = np.arange(len(queries)) if places is None else np.asarray(places)
-    return record.write(said, values, places=read)
+    return record.write(details, values, places=read)

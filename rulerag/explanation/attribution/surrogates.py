@@ -168,13 +168,13 @@ class SubsetSample:
 
 
 def fit_lasso(
-    kept: npt.ArrayLike, found: npt.ArrayLike, penalty: float | None = None
+    presence: npt.ArrayLike, scores: npt.ArrayLike, penalty: float | None = None
 ) -> LinearSurrogate:
     """Least squares with a penalty on the weights of standardised columns (scikit-learn's LASSO).
 
     Args:
-        kept: 1 where a row keeps a source, else 0, of shape (rows, sources).
-        found: the score of each row, of shape (rows,).
+        presence: 1 where a row keeps a source, else 0, of shape (rows, sources).
+        scores: the score of each row, of shape (rows,).
         penalty: of the objective; None for a tenth of the largest that leaves a source.
 
     Raises:
@@ -182,7 +182,7 @@ def fit_lasso(
     """
     from sklearn.linear_model import Lasso
 
-    table, target = np.asarray(kept, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    table, target = np.asarray(presence, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     means, deviations = table.mean(axis=0), table.std(axis=0)
     deviations[deviations == 0] = np.inf  # what every row keeps, or none, has no weight
     columns = (table - means) / deviations
@@ -196,19 +196,19 @@ def fit_lasso(
     return LinearSurrogate(tuple(weights.tolist()), float(model.intercept_ - means @ weights))
 
 
-def fit_ridge(kept: npt.ArrayLike, found: npt.ArrayLike) -> LinearSurrogate:
+def fit_ridge(presence: npt.ArrayLike, scores: npt.ArrayLike) -> LinearSurrogate:
     """Least squares with a penalty on squared weights, as large as leave-one-out residuals say.
 
     Args:
-        kept: 1 where a row keeps a source, else 0, of shape (rows, sources).
-        found: the score of each row, of shape (rows,).
+        presence: 1 where a row keeps a source, else 0, of shape (rows, sources).
+        scores: the score of each row, of shape (rows,).
 
     References:
         Golub, Heath, Wahba 1979 (Technometrics 21, 215-223), in scikit-learn.
     """
     from sklearn.linear_model import RidgeCV
 
-    table, target = np.asarray(kept, dtype=np.float64), np.asarray(found, dtype=np.float64)
+    table, target = np.asarray(presence, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if len(target) < 2:  # nothing can be left out
         return LinearSurrogate((0.0,) * table.shape[1], float(target.mean()))
     model = RidgeCV(alphas=_RIDGE_PENALTIES * len(target)).fit(table, target)

@@ -274,21 +274,21 @@ class SameClaim:
         return word == "yes"
 
 
-def _share(wanted: Iterable[str], said: set[str]) -> float:
+def _share(wanted: Iterable[str], spoken: set[str]) -> float:
     """How much of some words is there; a longer form of the same word counts."""
     words = list(wanted)
     if not words:
         return 0.0
-    found = sum(word in said or _longer(word, said) for word in words)
-    return found / len(words)
+    common = sum(word in spoken or _longer(word, spoken) for word in words)
+    return common / len(words)
 
 
-def _longer(word: str, said: set[str]) -> bool:
+def _longer(word: str, spoken: set[str]) -> bool:
     """Whether an inflected form is there: "elected" for "elect", "French" not for "France"."""
     if len(word) < 5 or word[0].isdigit():
         return False
     root = word[: max(5, len(word) - 2)]
-    return any(one.startswith(root) and abs(len(one) - len(word)) <= 3 for one in said)
+    return any(one.startswith(root) and abs(len(one) - len(word)) <= 3 for one in spoken)
 
 
 class _Words:

@@ -344,7 +344,7 @@ def _texts(
     notes = _notes(explanation)
     ids = [f"{anchor}{number}" if anchor else "" for number in range(1, len(notes) + 1)]
     for _, group in itertools.groupby(explanation.documents, key=_whole):
-        parts, text, found = list(group), "", list[Mark]()
+        parts, text, highlights = list(group), "", list[Mark]()
         for before, one in zip([None, *parts], parts, strict=False):
             if before is not None:
                 gap = one.spans[0][1] - before.spans[0][2]
@@ -352,14 +352,14 @@ def _texts(
             start, text = len(text), text + one.text
             place = ids[one.index] if len(parts) > 1 else ""
             for mark in marks(one.index):
-                found.append(replace(mark, start=start, end=len(text), anchor=place))
+                highlights.append(replace(mark, start=start, end=len(text), anchor=place))
                 place = ""
         first = parts[0]
         yield MarkedText(
             first.label if len(parts) == 1 else f"[{str(first.part).partition('.')[0]}]",
             _title(first),
             text,
-            tuple(found),
+            tuple(highlights),
             "; ".join(dict.fromkeys(note for one in parts for note in notes[one.index])),
             ids[first.index] if len(parts) == 1 else "",
         )

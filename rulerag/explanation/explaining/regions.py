@@ -68,7 +68,7 @@ def explain_by_regions(
     if settings.budget == 0:
         raise ConfigError("the whole text has to be asked once", key="budget", hint="budget=1")
     output = engine.probe([cut.full])[0]
-    answer_in = (lambda said: read(said).answer) if read else str
+    answer_in = (lambda reply: read(reply).answer) if read else str
     text = answer_in(output) if origin.text is None else origin.text
     if origin.deterministic:
         refuse_chance(function, output, text, answer_in)

@@ -389,10 +389,10 @@ class ExplanationRun:
             self._scoring = self.origin.scoring()
         left, before = self.engine.left, self._scoring.num_probes
         self._scoring.allow(left)
-        found = attributions(self._scoring, None, methods, **chosen)
+        values = attributions(self._scoring, None, methods, **chosen)
         if left is not None:
             self.engine.allow(left - (self._scoring.num_probes - before))
-        return found
+        return values
 
     @cached_property
     def _priors(self) -> Priors:

@@ -183,15 +183,15 @@ def _unnamed(text: str, names: _Naming) -> list[str]:
     open_ones = [i for i in wanted if f"” {names.label[i]}" not in text]
     if not open_ones:
         return []
-    said = [names.called[i] for i in open_ones[:_MOST_EXPLAINED]]
-    more = len(open_ones) - len(said)
-    said += [f"{in_words(more)} more"] if more else []
-    return [f"The other documents: {listing(said)}."]
+    phrases = [names.called[i] for i in open_ones[:_MOST_EXPLAINED]]
+    more = len(open_ones) - len(phrases)
+    phrases += [f"{in_words(more)} more"] if more else []
+    return [f"The other documents: {listing(phrases)}."]
 
 
 def _together(one: DocumentSet, names: _Naming) -> str:
-    said = names.of(sorted(one))
-    return said[0] if len(one) == 1 else f"{listing(said)} together"
+    labels = names.of(sorted(one))
+    return labels[0] if len(one) == 1 else f"{listing(labels)} together"
 
 
 def _finder(one: DocumentSet, explanation: Explanation) -> str:
@@ -201,8 +201,8 @@ def _finder(one: DocumentSet, explanation: Explanation) -> str:
     if reasons:  # what scorers chose was not found for the sake of a rule
         return f", chosen by {listing([f'the scorer {reason}' for reason in reasons])}"
     aliases = rule_aliases(explanation)
-    found = dict.fromkeys(rule for document in documents for rule in document.rules)
-    rules = [aliases.get(rule, f"“{rule}”") for rule in found]
+    mined_rules = dict.fromkeys(rule for document in documents for rule in document.rules)
+    rules = [aliases.get(rule, f"“{rule}”") for rule in mined_rules]
     more = len(rules) - _MOST_RULES
     rules = [*rules[:_MOST_RULES], *([f"{in_words(more)} more"] if more > 0 else [])]
     return f", found by rule{'s' if len(rules) > 1 else ''} {listing(rules)}" if rules else ""
@@ -228,15 +228,15 @@ def _becomes(claim: ExplainedClaim, explanation: Explanation, names: _Naming) ->
             changes.setdefault(_change(claim, one.output, explanation), []).append(one)
     if not changes:
         return []
-    parts, told = list[str](), 0
+    parts, shown_sets = list[str](), 0
     for change, sets in list(changes.items())[:_MOST_CHANGES]:
         shown = sets[:_MOST_CHANGES]
-        told += len(shown)
+        shown_sets += len(shown)
         ways = [f"without {listing(names.of(sorted(one)))}" for one in shown]
         what, added = change
-        said = what.removeprefix("becomes ") if parts and parts[-1].startswith("becomes ") else what
-        parts.append(f"{said} {listing(ways, 'or')}{added}")
-    more = len(claim.omission) - told
+        verb = what.removeprefix("becomes ") if parts and parts[-1].startswith("becomes ") else what
+        parts.append(f"{verb} {listing(ways, 'or')}{added}")
+    more = len(claim.omission) - shown_sets
     if more == 1:
         parts.append("one other set of documents takes it away, too")
     elif more > 1:
@@ -248,13 +248,13 @@ def _change(claim: ExplainedClaim, output: str | None, explanation: Explanation)
     """What becomes of a claim in another answer, and what that answer adds beside what stays."""
     if not output or not output.strip():
         return "becomes an empty answer", ""
-    said = {normalize_answer(one.text): one.text for one in split_claims(output)}
+    claims = {normalize_answer(one.text): one.text for one in split_claims(output)}
     before = {normalize_answer(one.text): one.text for one in split_claims(explanation.text)}
-    new = " ".join(text for plain, text in said.items() if plain not in before)
-    stays = any(plain in said for plain in before)
+    new = " ".join(text for plain, text in claims.items() if plain not in before)
+    stays = any(plain in claims for plain in before)
     if not stays:
         return f"becomes {_quoted(new or output)}{_verdict(output, explanation)}", ""
-    gone = [text for plain, text in before.items() if plain not in said and text in claim.text]
+    gone = [text for plain, text in before.items() if plain not in claims and text in claim.text]
     added = f" (the answer then adds {_quoted(new)})" if new else ""
     if gone and len(split_claims(claim.text)) > 1:
         return f"loses {_quoted(' '.join(gone))}", added
@@ -389,9 +389,9 @@ def _failed_by_size(certificate: Certificate) -> str:
     parts = []
     for one in certificate.sizes:
         if one.samples:
-            kept = f"{one.least} to {one.most}" if one.least else f"at most {one.most}"
+            sizes = f"{one.least} to {one.most}" if one.least else f"at most {one.most}"
             failures = one.samples - one.successes or "none"
-            parts.append(f"{failures} of {one.samples:,} with {kept}")
+            parts.append(f"{failures} of {one.samples:,} with {sizes}")
     return listing(parts)
 
 
@@ -400,11 +400,11 @@ def _each_tested(explanation: Explanation, parts: str) -> str:
     certificates = _certificates(explanation, "retention")
     shown = [one for one in certificates if one.kind == "certified"]
     failed = [one for one in certificates if one.kind == "tested" and one.failures]
-    said = []
+    sentences = []
     if shown:
         every = len(shown) == len(certificates)
         what = "each set" if every else f"{in_words(len(shown))} of the sets"
-        said.append(
+        sentences.append(
             f"Tested {what} by itself: with it the claim is made in at least "
             f"{percent(shown[0].validity)} of the combinations of {parts}, "
             f"{COUNTED[shown[0].subsets]} "
@@ -420,11 +420,11 @@ def _each_tested(explanation: Explanation, parts: str) -> str:
         )
         by_size = _failed_by_size(worst)
         sizes = f"; by how many others are kept: {by_size}" if by_size else ""
-        said.append(
+        sentences.append(
             f"Not certain for {what} failed in {worst.failures:,} of {worst.samples:,} random "
             f"combinations{sizes}."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def _not_looked_for(explanation: Explanation) -> str:

@@ -150,9 +150,9 @@ class Why:
         """
         if documents is None:
             sets = [(claim.sources, claim.spoilers) for claim in self.claims]
-            found = {n for sources, _ in sets for n in sources}
-            found |= {n for _, against in sets for one in against for n in one.documents}
-            documents = sorted(found)
+            deciding = {n for sources, _ in sets for n in sources}
+            deciding |= {n for _, against in sets for one in against for n in one.documents}
+            documents = sorted(deciding)
         run = self._live("finer()").finer(documents, level)
         return Why(run.run(budget, max_seconds), run)
 

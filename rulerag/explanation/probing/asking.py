@@ -118,22 +118,22 @@ def arrivals(
         ExplanationError: the generator returned too few or too many completions.
     """
     stream = getattr(generator, "stream", None)
-    found = 0
+    stored = 0
     if callable(stream):
         seen = set()
         for arrival in stream(requests):
             seen.add(arrival.place)
             yield [arrival]
-        found = len(seen)
+        stored = len(seen)
     else:
         completions = generator.generate(requests)
-        found = len(completions)
-        if found == len(requests):
+        stored = len(completions)
+        if stored == len(requests):
             system = str(getattr(generator, "system_fingerprint", ""))
             yield [Arrival(place, one, system) for place, one in enumerate(completions)]
-    if found != len(requests):
+    if stored != len(requests):
         raise ExplanationError(
-            f"the generator returned {found} completions for {len(requests)} requests",
+            f"the generator returned {stored} completions for {len(requests)} requests",
             hint="return one completion for each request, in the order given",
         )
 

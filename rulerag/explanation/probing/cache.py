@@ -142,10 +142,10 @@ class AnswerCache:
         weakref.finalize(self, connection.close)  # Python 3.13 warns of one that is left open
         with connection:
             connection.execute("BEGIN IMMEDIATE")  # two processes may make the file at once
-            found = connection.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
-            for table in () if found else _TABLES:
+            tables = connection.execute("SELECT sql FROM sqlite_master ORDER BY name").fetchall()
+            for table in () if tables else _TABLES:
                 connection.execute(table)
-            if found and found != [(table,) for table in _TABLES]:
+            if tables and tables != [(table,) for table in _TABLES]:
                 raise sqlite3.DatabaseError("it has other tables")
         connection.execute("PRAGMA journal_mode = WAL")  # readers never wait for a writer
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -246,9 +246,9 @@ class CachedGenerator(WrappedGenerator):
         for begin in range(0, len(waiting), self._batch_size):
             keys = waiting[begin : begin + self._batch_size]
             for together in arrivals(self.generator, [new[key] for key in keys]):
-                found = [(keys[place], one, system) for place, one, system in together]
-                self.cache.store(name, found)
-                self.num_asked += len(found)
-                answers += found
+                rows = [(keys[place], one, system) for place, one, system in together]
+                self.cache.store(name, rows)
+                self.num_asked += len(rows)
+                answers += rows
                 check_cancelled()
         return answers

@@ -107,10 +107,10 @@ def regex(pattern: str) -> OutputPredicate:
         ConfigError: the pattern is not a regular expression.
     """
     try:
-        found = re.compile(pattern, re.IGNORECASE).search
+        search = re.compile(pattern, re.IGNORECASE).search
     except re.error as error:
         raise ConfigError(f"not a regular expression: {pattern!r} ({error})") from error
-    return _of_output(lambda output: found(output) is not None, "matches", f"/{pattern}/")
+    return _of_output(lambda output: search(output) is not None, "matches", f"/{pattern}/")
 
 
 def is_correct(answers: Iterable[str]) -> OutputPredicate:

@@ -231,13 +231,13 @@ class BorderSearch:
                 values = self.oracle.hold(seeds, later)
                 held = [seed for seed, holds in zip(seeds, values, strict=True) if holds]
                 if held:
-                    found = self.minimise(held[0], later)
-                    if found is None:
+                    minimal = self.minimise(held[0], later)
+                    if minimal is None:
                         self.isolated.append(held[0])
                     else:
-                        self._compare(found)
-                        self.minimal.append(found)
-                        yield found
+                        self._compare(minimal)
+                        self.minimal.append(minimal)
+                        yield minimal
                 # Seeds that fail come in long rows at the end, when every rule is known.
                 batch = self.width if held else min(2 * batch, _LARGEST_BATCH)
         finally:
@@ -263,9 +263,9 @@ class BorderSearch:
             if not self.oracle.monotone and self._is_isolated(seed):
                 break
             asked = _Asking(self.oracle, later, self.width > 1 and self.oracle.monotone)
-            found = order.shrink(elements, asked, max_size=self.max_size, width=self.width)
-            if found is not None:
-                return found
+            minimal = order.shrink(elements, asked, max_size=self.max_size, width=self.width)
+            if minimal is not None:
+                return minimal
             # A single output that should not have held leads every later step astray.
             self._rng.shuffle(elements)
             order = CoarseToFine()
@@ -442,15 +442,15 @@ class CoarseToFine:
             parts = self._parts(left, level)
             if level is not None and not 1 < len(parts) < len(left):
                 continue
-            found = shrink_parts(
+            minimal = shrink_parts(
                 list(parts),
                 condition,
                 weights=self._worth(parts),
                 max_size=max_size,
                 width=width,
             )
-            if found is not None:
-                left = [index for part in reversed(found) for index in parts[part]]
+            if minimal is not None:
+                left = [index for part in reversed(minimal) for index in parts[part]]
             elif level is None:
                 return None
         return mask_of(left)

@@ -105,17 +105,17 @@ def _spoilers_of_lattice(
     covered = np.zeros(masks.size, dtype=np.bool_)
     for rule in enough:
         covered |= masks & rule == rule
-    found: list[tuple[int, int]] = []
+    hits: list[tuple[int, int]] = []
     # Sets that hold, and are not enough whatever else is there.
     for one in sorted(masks[values & ~covered].tolist(), key=int.bit_count):
         for other in indices_of(full_mask(count) ^ one):
             bit = 1 << other
-            smaller = any(s & ~one == 0 and against == bit for s, against in found)
+            smaller = any(s & ~one == 0 and against == bit for s, against in hits)
             if not values[one | bit] and not smaller:
-                found.append((one, bit))
+                hits.append((one, bit))
     return tuple(
         Spoiler(indices_of(bit), indices_of(one), engine.output(one | bit) or "")
-        for one, bit in found
+        for one, bit in hits
     )
 
 
@@ -243,8 +243,8 @@ class SampledSearch:
             if self._predicted(mask) == holds:
                 continue  # explained by now
             if holds:
-                found = self._border.minimise(mask)
-                learned |= found is not None and self._border.add(found)
+                minimal = self._border.minimise(mask)
+                learned |= minimal is not None and self._border.add(minimal)
             elif self._learn_spoiler(mask):
                 learned = True
                 yield "spoiler"
@@ -393,7 +393,10 @@ class SampledSearch:
                 ):
                     continue
                 omission.append(DocumentSet(indices_of(gone), self._together, output))
-        spoilers = [Spoiler(indices_of(t), indices_of(e), said) for e, t, said in self._spoilers]
+        spoilers = [
+            Spoiler(indices_of(against), indices_of(enough), answer)
+            for enough, against, answer in self._spoilers
+        ]
         return ClaimSets(
             tuple(retention), tuple(omission), tuple(spoilers), self.complete, self.ended
         )

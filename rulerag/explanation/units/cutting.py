@@ -128,7 +128,7 @@ def _finer(unit: Unit, passages: Sequence[Passage], level: str | None) -> list[U
         return _opened(unit, passages, level) if level in finer else [unit]
     # Single words only where they are asked for.
     parts = (_opened(unit, passages, one) for one in finer if one != "word")
-    return next((found for found in parts if len(found) > 1), [unit])
+    return next((pieces for pieces in parts if len(pieces) > 1), [unit])
 
 
 def _opened(unit: Unit, passages: Sequence[Passage], level: str) -> list[Unit]:

@@ -57,9 +57,11 @@ class Priors:
         if self._words is None:
             self._words = [set(_WORD.findall(text.lower())) for text in self._texts]
             self._frequency = Counter(word for words in self._words for word in words)
-        count, said = len(self._texts), set(_WORD.findall(claim.lower()))
-        worth = {w: math.log((1 + count) / self._frequency[w]) for w in said & set(self._frequency)}
-        return [math.fsum(sorted(worth[word] for word in words & said)) for words in self._words]
+        count, spoken = len(self._texts), set(_WORD.findall(claim.lower()))
+        worth = {
+            w: math.log((1 + count) / self._frequency[w]) for w in spoken & set(self._frequency)
+        }
+        return [math.fsum(sorted(worth[word] for word in words & spoken)) for words in self._words]
 
 
 def by_rank(values: Sequence[float]) -> list[float]:
@@ -72,11 +74,11 @@ def by_rank(values: Sequence[float]) -> list[float]:
     """
     order = sorted(range(len(values)), key=lambda place: -values[place])
     scale = len(values) / math.fsum(1 / rank for rank in range(1, len(values) + 1))
-    found, rank = [0.0] * len(values), 1
+    weights, rank = [0.0] * len(values), 1
     for _, tied in itertools.groupby(order, key=lambda place: values[place]):
         places = list(tied)
         share = math.fsum(1 / (rank + n) for n in range(len(places))) / len(places)
         for place in places:
-            found[place] = scale * share
+            weights[place] = scale * share
         rank += len(places)
-    return found
+    return weights

@@ -31,8 +31,8 @@ _THOUGHTS = ("reasoning", "reasoning_content", "thinking")
 _LONGER = "allow longer answers (max_new_tokens); models that think first need much more"
 
 
-class Said(NamedTuple):
-    """What stands in the first choice of a completion.
+class Choice(NamedTuple):
+    """The first choice of a completion.
 
     Args:
         text: what the model wrote; None for null.
@@ -59,8 +59,8 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def said(answer: Any, *, chat: bool) -> Said | None:
-    """What a completion holds; None where it has no place for a text.
+def first_choice(answer: Any, *, chat: bool) -> Choice | None:
+    """The first choice of a completion; None where it has no place for a text.
 
     Args:
         answer: the completion, as JSON.
@@ -74,7 +74,7 @@ def said(answer: Any, *, chat: bool) -> Said | None:
         return None
     refusal, finish = at(holder, "refusal"), at(choice, "finish_reason")
     refusal = refusal.strip() if isinstance(refusal, str) else ""
-    return Said(content, _thought(holder), refusal, finish, _log_probabilities(choice))
+    return Choice(content, _thought(holder), refusal, finish, _log_probabilities(choice))
 
 
 def read(
@@ -104,16 +104,16 @@ def read(
         EmptyCompletionError: the text is null or empty, or holds no answer.
         GenerationError: the answer has no place for a text, or the server broke it off.
     """
-    found, query = said(answer, chat=chat), f"query {request.query.id!r}"
-    if found is None:
+    choice, query = first_choice(answer, chat=chat), f"query {request.query.id!r}"
+    if choice is None:
         raise error(
             "answered a completion without a text",
             "check api=: chat models answer 'chat', base models 'completions'",
         )
-    text, reason, refusal = found.text or "", found.finish, found.refusal
+    text, reason, refusal = choice.text or "", choice.finish, choice.refusal
     shown = f" after {text!r:.100}" if text else " before it wrote a text"
-    if found.thought and not text:
-        shown = f" after {len(found.thought)} characters of thoughts, {shown.strip()}"
+    if choice.thought and not text:
+        shown = f" after {len(choice.thought)} characters of thoughts, {shown.strip()}"
     if reason in FILTERED or refusal:
         why = "a content filter kept it back" if reason in FILTERED else f"{refusal!r:.200}"
         raise error(
@@ -134,8 +134,10 @@ def read(
     if not answered:
         what = f"{text!r:.100}, in which no answer stands"
         if not text.strip():
-            what = "null" if found.text is None else "an empty text"
-            what += f" behind {len(found.thought)} characters of thoughts" if found.thought else ""
+            what = "null" if choice.text is None else "an empty text"
+            what += (
+                f" behind {len(choice.thought)} characters of thoughts" if choice.thought else ""
+            )
         raise error(
             f"answered {query} with {what} (finish_reason {reason!r})",
             "try again, or check the model, its chat template and the options stop and tools",
@@ -150,10 +152,10 @@ def score(answer: Any, *, chat: bool) -> float | None:
     That is where the server gives none or not one for each token that it counted (the token that
     ends a text may miss), or where the model thought first, whose tokens servers give too.
     """
-    found = said(answer, chat=chat)
-    if found is None or found.thought or found.text != without_thought(found.text or ""):
+    choice = first_choice(answer, chat=chat)
+    if choice is None or choice.thought or choice.text != without_thought(choice.text or ""):
         return None
-    values, counted = found.log_probabilities, at(answer, "usage", "completion_tokens")
+    values, counted = choice.log_probabilities, at(answer, "usage", "completion_tokens")
     if not values or (isinstance(counted, int) and counted - len(values) > 1):
         return None
     if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):

@@ -19,7 +19,7 @@ from rulerag.generation.openai_compatible.endpoint import Endpoint
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
-from rulerag.types import Completion, GenerationRequest, Query
+from rulerag.types import Completion, GenerationRequest
 
 _PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 
@@ -30,13 +30,11 @@ class Usage:
 
     Args:
         calls: answered calls.
-        retries: calls that were tried again.
         prompt_tokens: tokens read, as the endpoint counts them.
         completion_tokens: tokens written.
     """
 
     calls: int = 0
-    retries: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
 
@@ -64,7 +62,7 @@ class EndpointSettings(Settings):
     api: Literal["chat", "completions"] = "chat"
     max_new_tokens: int = pydantic.Field(default=32, ge=1)
     max_prompt_tokens: int | None = None
-    concurrency: int = pydantic.Field(default=8, ge=1)
+    concurrency: int = pydantic.Field(default=8, ge=1, le=1_000)
     timeout: float = pydantic.Field(default=60.0, gt=0)
     max_retries: int = pydantic.Field(default=4, ge=0)
     log_probability: bool = False
@@ -76,10 +74,10 @@ class OpenAICompatibleGenerator:
     """Answers through an HTTP endpoint that speaks OpenAI's language.
 
     Calls run in parallel, at most ``concurrency`` at a time, at temperature 0. Equal prompts are
-    sent once. A call is tried again after a failed connection, a timeout and the statuses 408, 409,
-    425, 429 and 5xx, but for 501, 505 and an empty account; the openai client waits between tries
-    (exponential backoff up to 8 seconds, or as long as ``Retry-After`` says, up to 2 minutes). The
-    first call that fails for good ends :meth:`generate`. No message shows the key.
+    sent once. The openai client tries a call again after a failed connection, a timeout and the
+    statuses 408, 409, 429 and 5xx; it waits between tries (exponential backoff up to 8 seconds, or
+    as long as ``Retry-After`` says, up to 2 minutes). The first call that fails for good ends
+    :meth:`generate`. No message shows the key.
 
     Args:
         base_url: the address, for example ``http://localhost:8000/v1``.
@@ -149,8 +147,8 @@ class OpenAICompatibleGenerator:
 
     @property
     def usage(self) -> Usage:
-        """Calls, retries and tokens since this object was made."""
-        return Usage(**self._counts, retries=self._endpoint.retries)
+        """Calls and tokens since this object was made."""
+        return Usage(**self._counts)
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.
@@ -174,15 +172,15 @@ class OpenAICompatibleGenerator:
             EmptyCompletionError, CutCompletionError, RefusedCompletionError: it answered, and said
                 nothing.
         """
-        found = {arrival.place: arrival.completion for arrival in self.stream(requests)}
-        return [found[place] for place in range(len(requests))]
+        completions = {arrival.place: arrival.completion for arrival in self.stream(requests)}
+        return [completions[place] for place in range(len(requests))]
 
     def stream(self, requests: Sequence[GenerationRequest]) -> Iterator[Arrival]:
         """Every answer as soon as it is there, in any order.
 
         When a call fails for good, or the user interrupts, no further call is made; those under way
-        that end within ``timeout`` seconds are handed out before the failure is raised. Closing the
-        iterator drops them and closes their connections, and so does a second interrupt.
+        that end well are handed out before the failure is raised. Closing the iterator drops them
+        and closes their connections, and so does a second interrupt.
 
         Raises:
             GenerationError: as :meth:`generate`.
@@ -244,37 +242,6 @@ class OpenAICompatibleGenerator:
             )
         return self._completion(pieces.answer(), request)[0]
 
-    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
-        """What the model answers to messages as they stand, at temperature 0.
-
-        Args:
-            messages: each with ``role`` and ``content``.
-
-        Raises:
-            ConfigError: the api is not ``chat``.
-            GenerationError: as :meth:`generate`.
-        """
-        if self.settings.api != "chat":
-            raise ConfigError("base models take no messages", key="api", hint="api='chat'")
-        body = self._payload("", self.settings.options) | {"messages": [*map(dict, messages)]}
-        open_template = PromptTemplate.open_question()
-        request = GenerationRequest(Query("messages", ""))
-
-        async def complete(client: Any, _: int) -> str:
-            answer = await self._endpoint.post(client, _PATHS["chat"], body)
-            self._count(answer)
-            error = self._endpoint.error
-            return read(answer, request, chat=True, template=open_template, error=error)
-
-        ((_, text),) = self._endpoint.in_parallel([0], complete, 1)
-        return text
-
-    def _count(self, answer: Any) -> None:
-        """Add a call and its tokens to the usage."""
-        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
-        with self._lock:
-            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
-
     def _stream(
         self, requests: Sequence[GenerationRequest], options: Mapping[str, Any]
     ) -> Iterator[Arrival]:
@@ -284,29 +251,30 @@ class OpenAICompatibleGenerator:
         for place, prompt in enumerate(self.prompts(requests)):
             places.setdefault(prompt.text, []).append(place)
 
-        async def complete(client: Any, text: str) -> tuple[Completion, str]:
-            body = self._payload(text, options)
-            answer = await self._endpoint.post(client, _PATHS[self.settings.api], body)
+        def completion(text: str, answer: Any) -> tuple[Completion, str]:
             return self._completion(answer, requests[places[text][0]])
 
-        found = self._endpoint.in_parallel(list(places), complete, self.settings.concurrency)
+        bodies = {text: self._payload(text, options) for text in places}
+        path, at_once = _PATHS[self.settings.api], self.settings.concurrency
+        answers = self._endpoint.in_parallel(path, bodies, completion, at_once)
         with (
             tqdm(total=len(places), desc="generate", disable=not self.progress) as bar,
-            closing(found),
+            closing(answers),
         ):
-            for text, (completion, system) in found:
+            for text, (completed, system) in answers:
                 bar.update()
                 for place in places[text]:
-                    yield Arrival(place, completion, system)
+                    yield Arrival(place, completed, system)
 
     def _completion(self, answer: Any, request: GenerationRequest) -> tuple[Completion, str]:
         """The answer to one request, and which build of the model gave it."""
-        chat = self.settings.api == "chat"
-        self._count(answer)
-        error = self._endpoint.error
+        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
+        with self._lock:
+            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
+        chat, error = self.settings.api == "chat", self._endpoint.error
         text = read(answer, request, chat=chat, template=self.template, error=error)
-        told = at(answer, "system_fingerprint")
-        self._system = system = told if isinstance(told, str) else ""
+        build = at(answer, "system_fingerprint")
+        self._system = system = build if isinstance(build, str) else ""
         summed = score(answer, chat=chat) if self.settings.log_probability else None
         return Completion(text, summed), system
 

@@ -7,10 +7,9 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.kg.grounding.bindings import (
         FactIndex,
-        Grounding,
         body_order,
         ground,
-        groundings_in,
+        groundings_of,
     )
     from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
     from rulerag.kg.grounding.index import TableIndex

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
+from rulerag.kg.corpus import stated_facts
 from rulerag.rules import Atom, Rule
-from rulerag.types import Document, Fact, Query
-
-
-@dataclass(frozen=True, slots=True)
-class Grounding:
-    """One way to satisfy a rule's body from a bound subject.
-
-    Args:
-        answer: what the head's object is bound to.
-        rows: the row of the fact behind each body atom, in body order.
-        latest: the latest timestamp of these facts; None for undated facts.
-    """
-
-    answer: str
-    rows: tuple[int, ...]
-    latest: int | None
+from rulerag.types import Fact, GenerationRequest, Grounding, Groundings
 
 
 class Row(NamedTuple):
@@ -38,25 +24,46 @@ class FactIndex:
     """Facts by (relation, subject) and (relation, object), for lists up to some thousands.
 
     Args:
-        facts: the facts; their position is their row.
+        facts: each with its row: its place among them, or that of the document that states it.
     """
 
-    def __init__(self, facts: Iterable[Fact]) -> None:
-        self._by_subject: dict[tuple[str, str], list[Row]] = {}
-        self._by_object: dict[tuple[str, str], list[Row]] = {}
-        for number, fact in enumerate(facts):
-            row = Row(fact.subject, fact.object, fact.timestamp, number)
-            self._by_subject.setdefault((fact.relation, fact.subject), []).append(row)
-            self._by_object.setdefault((fact.relation, fact.object), []).append(row)
+    def __init__(self, facts: Iterable[tuple[int, Fact]]) -> None:
+        self._facts = list(facts)
+
+    @cached_property
+    def _by_subject(self) -> dict[str, dict[str, list[Row]]]:
+        """By relation and subject."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row, (subject, relation, object_, time) in self._facts:
+            rows = found.setdefault(relation, {}).setdefault(subject, [])
+            rows.append(Row(subject, object_, time, row))
+        return found
+
+    @cached_property
+    def _by_object(self) -> dict[str, dict[str, list[Row]]]:
+        """By relation and object; made when first asked, which few questions do."""
+        found: dict[str, dict[str, list[Row]]] = {}
+        for row, (subject, relation, object_, time) in self._facts:
+            rows = found.setdefault(relation, {}).setdefault(object_, [])
+            rows.append(Row(subject, object_, time, row))
+        return found
+
+    def subjects(self, relation: str) -> Iterable[str]:
+        """The subjects of a relation's facts, each once."""
+        return self._by_subject.get(relation, {})
+
+    def objects(self, relation: str) -> Iterable[str]:
+        """The objects of a relation's facts, each once."""
+        return self._by_object.get(relation, {})
 
     def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
         """The facts of a relation with the given ends; at least one end must be given."""
         if subject is not None:
-            for row in self._by_subject.get((relation, subject), ()):
+            for row in self._by_subject.get(relation, {}).get(subject, ()):
                 if object_ is None or row.object == object_:
                     yield row
         elif object_ is not None:
-            yield from self._by_object.get((relation, object_), ())
+            yield from self._by_object.get(relation, {}).get(object_, ())
 
 
 def ground(
@@ -86,7 +93,7 @@ def ground(
             if answer is None and not rule.head.object.startswith("?"):
                 answer = rule.head.object
             if answer is not None and not (rule.is_path and answer == subject):
-                found.append(Grounding(answer, rows, max(times) if times else None))
+                found.append(Grounding(rule, answer, rows, max(times) if times else None))
             return
         number = order[step]
         atom = rule.body[number]
@@ -107,26 +114,29 @@ def ground(
     return found
 
 
-def groundings_in(
-    documents: Sequence[Document], rules: Iterable[Rule], query: Query
-) -> Iterator[tuple[Rule, Grounding, tuple[int, ...]]]:
-    """Every grounding of rules on the facts of documents, from a query's subject before its time.
+def groundings_of(request: GenerationRequest) -> Groundings:
+    """Every grounding of a request's rules on the facts of its documents, before its query's time.
+
+    Those that the request carries are taken where they are of its query, documents and rules.
 
     Args:
-        documents: what is known.
-        rules: the rules; groundings come rule by rule.
-        query: names the subject and the time.
-
-    Yields:
-        The rule, the grounding, and the place of the document behind each body atom.
+        request: names what is known, the rules, and the subject.
     """
-    facts = [fact for document in documents for fact in document.facts]
-    owner = [place for place, document in enumerate(documents) for _ in document.facts]
-    index, relations = FactIndex(facts), {fact.relation for fact in facts}
-    for rule in rules:
-        if all(atom.relation in relations for atom in rule.body):
-            for grounding in ground(rule, query.subject, index, query.timestamp):
-                yield rule, grounding, tuple(owner[row] for row in grounding.rows)
+    query, documents, rules = request.query, request.documents, request.rules
+    if request.groundings is not None and request.groundings[:3] == (query, documents, rules):
+        return request.groundings
+    index = FactIndex(stated_facts(documents))
+    return Groundings(
+        query,
+        documents,
+        rules,
+        tuple(
+            grounding
+            for rule in rules
+            if all(index.subjects(atom.relation) for atom in rule.body)
+            for grounding in ground(rule, query.subject, index, query.timestamp)
+        ),
+    )
 
 
 def _value(term: str, bound: Mapping[str, str]) -> str | None:

@@ -135,25 +135,25 @@ class RulePlans:
 
 
 class _Step(NamedTuple):
-    """One atom of a body, met from an end that is bound already.
+    """One atom of a body, met from an end that is known already.
 
     Args:
         atom: its place in the body.
-        anchor: the slot of the bound end; -1 for a constant.
-        other: the slot of the other end; -1 for a constant, -2 where it is bound here.
+        anchor: the slot of the known end.
+        other: the slot of the other end; None where it is bound here.
     """
 
     atom: int
     anchor: int
-    other: int
+    other: int | None
 
 
 class _Form(NamedTuple):
-    """What rules that are joined together share.
+    """What rules that are joined together share. Slots of constants are negative, from -1 on.
 
     Args:
         steps: the body's atoms, in the order of the join.
-        answer: the slot of the head's object; -1 for a constant.
+        answer: the slot of the head's object.
         any_subject: whether the head's subject is a variable; it has slot 0 then.
         temporal: whether the body keeps a time order.
     """
@@ -164,9 +164,9 @@ class _Form(NamedTuple):
     temporal: bool
 
     def needed(self, number: int) -> list[int]:
-        """The slots that the steps from ``number`` on, or the answer, still read."""
+        """The slots of variables that the steps from ``number`` on, or the answer, still read."""
         later = [slot for step in self.steps[number:] for slot in (step.anchor, step.other)]
-        return sorted({slot for slot in (*later, self.answer) if slot >= 0})
+        return sorted({slot for slot in (*later, self.answer) if slot is not None and slot >= 0})
 
 
 class _Group(NamedTuple):
@@ -176,57 +176,55 @@ class _Group(NamedTuple):
         form: what they share.
         rule: int64 array of shape (g,), which rules.
         relation: int64 array of shape (steps, g), directed relation of each step.
-        anchor: int64 array of shape (steps, g), the constant at a step's bound end; -1: a slot.
-        other: int64 array of shape (steps, g), the constant at its other end; -1: a slot.
+        constants: int64 array of shape (k, g), the entities of slots -1 to -k.
         start: int64 array of shape (g,), what the subject must be; -1 where it is a variable.
-        result: int64 array of shape (g,), the constant answer; -1 where it is a variable.
     """
 
     form: _Form
     rule: Longs
     relation: Longs
-    anchor: Longs
-    other: Longs
+    constants: Longs
     start: Longs
-    result: Longs
 
 
-def _plan(
-    rule: Rule, index: TableIndex
-) -> tuple[_Form, list[int], list[int], list[int], int, int] | str:
+def _plan(rule: Rule, index: TableIndex) -> tuple[_Form, list[int], list[int], int] | str:
     """A rule's form and columns of its group, or why the graph or its form allows no join."""
     entities, relations = index.facts.entities, index.facts.relations
+    start, result = rule.head.subject, rule.head.object
     slots: dict[str, int] = {}
-    constants: dict[str, int] = {}
+    constants: list[int] = []
+
+    def slot(term: str) -> int | None:
+        if term.startswith("?"):
+            return slots.get(term)
+        constants.append(entities.id(term))
+        return -len(constants)
+
     for term in {end for a in (rule.head, *rule.body) for end in (a.subject, a.object)}:
-        if not term.startswith("?"):
-            if term not in entities:
-                return f"no fact has the constant {term!r}"
-            constants[term] = entities.id(term)
-    if rule.head.subject.startswith("?"):
-        slots[rule.head.subject] = 0
-    steps, relation, anchors, others = [], [], [], []
+        if not term.startswith("?") and term not in entities:
+            return f"no fact has the constant {term!r}"
+    any_subject = start.startswith("?")
+    if any_subject:
+        slots[start] = 0
+    steps, directed = [], []
     for place in body_order(rule):
         atom = rule.body[place]
         if atom.relation not in relations:
             return f"no fact has the relation {atom.relation!r}"
-        turned = atom.subject not in slots and atom.subject not in constants
-        anchor, other = (atom.object, atom.subject) if turned else (atom.subject, atom.object)
-        if anchor not in slots and anchor not in constants:
-            return f"nothing leads from {rule.head.subject} to the body atom {place + 1}"
-        known = slots.get(other, -1 if other in constants else -2)
-        steps.append(_Step(place, slots.get(anchor, -1), known))
-        relation.append(relations.id(atom.relation) + len(relations) * turned)
-        anchors.append(constants.get(anchor, -1))
-        others.append(constants.get(other, -1))
-        if known == -2:
-            slots[other] = len(slots)
-    start, result = rule.head.subject, rule.head.object
-    if result not in slots and result not in constants:
+        ends = slot(atom.subject), slot(atom.object)
+        turned = ends[0] is None
+        anchor, other = reversed(ends) if turned else ends
+        if anchor is None:
+            return f"nothing leads from {start} to the body atom {place + 1}"
+        steps.append(_Step(place, anchor, other))
+        directed.append(relations.id(atom.relation) + len(relations) * turned)
+        if other is None:
+            slots[atom.subject if turned else atom.object] = len(slots)
+    answer = slot(result)
+    if answer is None:
         return f"the body does not have the head's object {result}"
-    form = _Form(tuple(steps), slots.get(result, -1), start not in constants, rule.temporal)
-    ends = constants.get(start, -1), constants.get(result, -1)
-    return form, relation, anchors, others, *ends
+    form = _Form(tuple(steps), answer, any_subject, rule.temporal)
+    return form, directed, constants, -1 if any_subject else entities.id(start)
 
 
 class _Join:
@@ -255,7 +253,7 @@ class _Join:
                 empty = np.zeros((0, len(form.steps)), dtype=np.int64)
                 return GroundingTable(none, none, empty, none, none, self._is_complete)
             self._take(number, step)
-        answer = group.result[self._member] if form.answer < 0 else self._slots[form.answer]
+        answer = self._values(form.answer)
         places = range(len(form.steps))
         rows = np.stack([self._rows[place] for place in places], axis=1)
         latest = None
@@ -277,7 +275,7 @@ class _Join:
             keep = self._in_time(step.atom, source, time)
             source, other, row, time = source[keep], other[keep], row[keep], time[keep]
         self._keep(source)
-        if step.other == -2:
+        if step.other is None:
             self._slots.append(other)
         self._rows[step.atom] = row
         if time is not None:
@@ -285,12 +283,13 @@ class _Join:
 
     def _spans(self, number: int, step: _Step) -> tuple[Longs, Longs]:
         """Where the facts stand that a step may take, for each row of bindings."""
-        group, member = self._group, self._member
-        anchor = self._slots[step.anchor] if step.anchor >= 0 else group.anchor[number, member]
-        wanted = None
-        if step.other != -2:
-            wanted = self._slots[step.other] if step.other >= 0 else group.other[number, member]
-        return self._index.spans(anchor, group.relation[number, member], wanted)
+        wanted = None if step.other is None else self._values(step.other)
+        relation = self._group.relation[number, self._member]
+        return self._index.spans(self._values(step.anchor), relation, wanted)
+
+    def _values(self, slot: int) -> Longs:
+        """What a slot holds, for each row of bindings."""
+        return self._slots[slot] if slot >= 0 else self._group.constants[-1 - slot, self._member]
 
     def _keep(self, source: Longs) -> None:
         """Go on from some rows of bindings, in this order; a row may go on several times."""

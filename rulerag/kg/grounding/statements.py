@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
-from rulerag.kg.grounding.bindings import groundings_in
-from rulerag.rules import Rule
+from rulerag.kg.corpus import stated_facts
+from rulerag.kg.grounding.bindings import FactIndex
 from rulerag.text import exact_match
-from rulerag.types import Document, Query
+from rulerag.types import Document, Groundings, Query
 
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
@@ -53,28 +53,17 @@ class Statements:
         self._single: dict[str, tuple[int, int]] = {}
 
     @cached_property
-    def _stated(self) -> dict[tuple[str, str], list[Statement]]:
-        """By subject and relation; made when first asked, which predictions never do."""
-        stated: dict[tuple[str, str], list[Statement]] = {}
-        for row, document in enumerate(self.documents):
-            for fact in document.facts:
-                key = fact.subject, fact.relation
-                stated.setdefault(key, []).append(Statement(fact.object, fact.timestamp, row))
-        return stated
+    def _index(self) -> FactIndex:
+        """Made when first asked, which predictions never do."""
+        return FactIndex(stated_facts(self.documents))
 
-    @cached_property
-    def _stated_back(self) -> dict[tuple[str, str], list[Statement]]:
-        """By object and inverse relation; made when first asked, which few questions do."""
-        stated: dict[tuple[str, str], list[Statement]] = {}
-        for row, document in enumerate(self.documents):
-            for fact in document.facts:
-                key = fact.object, f"^{fact.relation}"
-                stated.setdefault(key, []).append(Statement(fact.subject, fact.timestamp, row))
-        return stated
-
-    def _all_of(self, subject: str, relation: str) -> Sequence[Statement]:
-        known = self._stated_back if relation.startswith("^") else self._stated
-        return known.get((subject, relation), ())
+    def _all_of(self, known: str, relation: str) -> list[Statement]:
+        """What is stated of the known end of a relation."""
+        if relation.startswith("^"):
+            rows = self._index.match(relation[1:], None, known)
+            return [Statement(row.subject, row.timestamp, row.row) for row in rows]
+        rows = self._index.match(relation, known, None)
+        return [Statement(row.object, row.timestamp, row.row) for row in rows]
 
     def of(self, query: Query) -> list[Statement]:
         """What is stated of the question: of its own time, or else of the latest before it.
@@ -105,36 +94,33 @@ class Statements:
         """
         relation = query.relation
         if relation not in self._single:
-            known = self._stated_back if relation.startswith("^") else self._stated
-            groups = [g for key in known if key[1] == relation for g in self._groups(key)]
+            inverse, name = relation.startswith("^"), relation.removeprefix("^")
+            known = self._index.objects(name) if inverse else self._index.subjects(name)
+            groups = [group for end in known for group in self._groups(end, relation)]
             self._single[relation] = sum(len(g) == 1 for g in groups), len(groups)
         single, total = self._single[relation]
-        total -= sum(len(group) > 1 for group in self._groups((query.subject, relation)))
+        total -= sum(len(group) > 1 for group in self._groups(query.subject, relation))
         return total > 0 and single >= _FUNCTIONAL * total
 
-    def _groups(self, key: tuple[str, str]) -> Iterable[set[str]]:
+    def _groups(self, known: str, relation: str) -> Iterable[set[str]]:
         """The objects of one subject and relation, by time."""
         groups: dict[int | None, set[str]] = {}
-        for stated in self._all_of(*key):
+        for stated in self._all_of(known, relation):
             groups.setdefault(stated.timestamp, set()).add(stated.object)
         return groups.values()
 
 
 def compare(
-    query: Query,
     answer: str,
-    documents: Sequence[Document],
-    rules: Sequence[Rule],
+    groundings: Groundings,
     corpus: Statements,
     labels: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """What documents state of a question beside what rules conclude from the documents in hand.
 
     Args:
-        query: the question.
         answer: what was answered.
-        documents: what the answer was read from.
-        rules: the guiding rules.
+        groundings: of the guiding rules on the documents that the answer was read from.
         corpus: what the whole corpus states.
         labels: readable names of entities.
 
@@ -147,18 +133,18 @@ def compare(
         (whether two answers contradict each other), ``conflict`` (whether any do) and ``answered``
         (whether the answer is a stated one, None where nothing is stated).
     """
+    query, labels = groundings.query, labels or {}
     if query.prediction or not query.relation:
         return {}
-    labels = labels or {}
     stated, functional = corpus.of(query), corpus.is_functional(query)
-    in_hand = {document.id for document in documents}
+    in_hand = {document.id for document in groundings.documents}
     answers: dict[str, dict[str, Any]] = {}
     for name, time, row in stated:
         fresh: dict[str, Any] = {"answer": labels.get(name, name), "documents": [], "time": time}
         answers.setdefault(name, fresh)["documents"].append(corpus.documents[row].id)
     for entry in answers.values():
         entry["documents"] = [i for i in entry["documents"] if i in in_hand] or entry["documents"]
-    concluded = _conclusions(query, documents, rules)
+    concluded = _conclusions(groundings)
     for name, entry in concluded.items():
         entry["answer"] = labels.get(name, name)
         # What was last stated long ago is not contradicted by what may hold by now.
@@ -179,23 +165,22 @@ def compare(
     }
 
 
-def _conclusions(
-    query: Query, documents: Sequence[Document], rules: Sequence[Rule]
-) -> dict[str, dict[str, Any]]:
+def _conclusions(groundings: Groundings) -> dict[str, dict[str, Any]]:
     """By answer, the rules that lead to it on the facts of the documents."""
     found: dict[str, dict[str, Any]] = {}
-    for rule, grounding, places in groundings_in(documents, rules, query):
+    for rule, answer, places, _ in groundings.found:
         fresh: dict[str, Any] = {
-            "answer": grounding.answer,
+            "answer": answer,
             "verdict": "",
             "rules": {},
             "confidence": 0.0,
             "documents": {},
         }
-        entry = found.setdefault(grounding.answer, fresh)
+        entry = found.setdefault(answer, fresh)
         entry["rules"][rule.id] = None
         entry["confidence"] = max(entry["confidence"], rule.ranking_confidence)
-        entry["documents"].update(dict.fromkeys(documents[place].id for place in places))
+        identifiers = (groundings.documents[place].id for place in places)
+        entry["documents"].update(dict.fromkeys(identifiers))
     for entry in found.values():
         entry["rules"], entry["documents"] = list(entry["rules"]), list(entry["documents"])
     return found

@@ -33,14 +33,14 @@ def entity_candidates(name: str) -> LabelCandidates:
     Knows underscores, ``<…>`` and ``\u0022`` escapes (YAGO), ``concept_category_name`` and
     coordinates (NELL), and URIs.
     """
-    if found := _NELL.match(name):
-        category, rest = found.groups()
+    if match := _NELL.match(name):
+        category, rest = match.groups()
         label = _clean(_NELL_NUMBER.sub("", rest))
         return label, f"{label} ({split_words(category)})"
-    if found := _COORDINATES.match(name):
-        return (", ".join(part.rstrip("0").rstrip(".") for part in found.groups()), name)
-    if found := _URI.match(name):
-        return _clean(unquote(found[1])), name
+    if match := _COORDINATES.match(name):
+        return (", ".join(part.rstrip("0").rstrip(".") for part in match.groups()), name)
+    if match := _URI.match(name):
+        return _clean(unquote(match[1])), name
     return (_clean(name),)
 
 
@@ -55,8 +55,8 @@ def relation_candidates(name: str) -> LabelCandidates:
         return _freebase_candidates(name)
     if name.startswith("concept:"):
         return (split_words(_clean(name.removeprefix("concept:"))), name)
-    if found := _URI.match(name):
-        return _camel_words(_clean(unquote(found[1]))), name
+    if match := _URI.match(name):
+        return _camel_words(_clean(unquote(match[1]))), name
     return (_camel_words(_clean(name)),)
 
 
@@ -157,11 +157,11 @@ def _freebase_candidates(name: str) -> LabelCandidates:
     short = _without_repeats(" ".join(_clean(hop[-1]) for hop in hops))
     types = [_clean(hop[-2]) for hop in hops if len(hop) > 1]
     domain = _clean(hops[0][0])
-    found = [short]
+    forms = [short]
     if types:
-        found += [f"{short} ({types[0]})", f"{short} ({', '.join(types)})"]
-        found.append(f"{short} ({domain}, {', '.join(types)})")
-    return (*dict.fromkeys(found), name)
+        forms += [f"{short} ({types[0]})", f"{short} ({', '.join(types)})"]
+        forms.append(f"{short} ({domain}, {', '.join(types)})")
+    return (*dict.fromkeys(forms), name)
 
 
 def _without_repeats(text: str) -> str:

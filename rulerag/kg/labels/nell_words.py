@@ -32,8 +32,8 @@ def split_words(text: str) -> str:
             rest = best[end]
             if rest is None or text[start:end] not in lexicon:
                 continue
-            found = best[start]
-            if found is None or rest[0] + 1 < found[0]:
+            segment = best[start]
+            if segment is None or rest[0] + 1 < segment[0]:
                 best[start] = (rest[0] + 1, end)
     words, start = [], 0
     while start < len(text):

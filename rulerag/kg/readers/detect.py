@@ -174,15 +174,15 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     if not root.exists():
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))
     folder = root if root.is_dir() else root.parent
-    found = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
-    if (several := _in_parts(root, found, layout)) is not None:
+    entries = {entry.name: entry for entry in sorted(folder.iterdir()) if entry.is_file()}
+    if (several := _in_parts(root, entries, layout)) is not None:
         return several
-    splits, openke = _choose_splits(root, found, layout)
+    splits, openke = _choose_splits(root, entries, layout)
     if layout == "table" or (layout == "auto" and not openke and _is_table(splits["train"])):
         return GraphFiles(root, splits, "table", False)
     look = _Format("openke", True) if openke else _common_format(splits)
     chosen = _chosen_layout(layout, look, splits["train"])
-    files = {name: _first(found, name) for name in ("entity2id", "relation2id")}
+    files = {name: _first(entries, name) for name in ("entity2id", "relation2id")}
     coded = look.coded and (files["entity2id"] is not None or chosen != "triples")
     for name, file in files.items():
         if coded and file is None:
@@ -195,14 +195,14 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
     # Beside a single file of names, vocabulary files may belong to something else.
     if entities is None or relations is None or not (coded or root.is_dir()):
         return GraphFiles(root, splits, chosen, coded)
-    return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(found, "stat"))
+    return GraphFiles(root, splits, chosen, coded, (entities, relations), _first(entries, "stat"))
 
 
-def _in_parts(root: Path, found: Mapping[str, Path], layout: str) -> GraphFiles | None:
+def _in_parts(root: Path, entries: Mapping[str, Path], layout: str) -> GraphFiles | None:
     """The graph of RDF files or of an export of Neo4j; None where it is neither."""
-    files = [root] if root.is_file() else list(found.values())
+    files = [root] if root.is_file() else list(entries.values())
     # What lies beside the splits of another layout belongs to something else.
-    alone = root.is_file() or not (_splits_by_name(found, "") or _splits_by_name(found, "2id"))
+    alone = root.is_file() or not (_splits_by_name(entries, "") or _splits_by_name(entries, "2id"))
     rdf = [file for file in files if _ending(file) in RDF_ENDINGS]
     if rdf and (layout == "rdf" or (layout == "auto" and alone)):
         stems = {file.name.partition(".")[0]: file for file in rdf}
@@ -308,19 +308,19 @@ def _stem(name: str) -> str:
     return name
 
 
-def _first(found: Mapping[str, Path], stem: str) -> Path | None:
-    return next((found[n] for n in (f"{stem}.txt", f"{stem}.txt.gz") if n in found), None)
+def _first(files: Mapping[str, Path], stem: str) -> Path | None:
+    return next((files[n] for n in (f"{stem}.txt", f"{stem}.txt.gz") if n in files), None)
 
 
 def _choose_splits(
-    root: Path, found: Mapping[str, Path], layout: str
+    root: Path, files: Mapping[str, Path], layout: str
 ) -> tuple[dict[str, Path], bool]:
     """The file of each split, and whether they are OpenKE's."""
     if root.is_file():
         stem = _stem(root.name)
         openke = stem.endswith("2id") and layout == "auto" and not stem.startswith("triple")
         return {"train": root}, openke or layout == "openke"
-    plain, openke_files = (_splits_by_name(found, suffix) for suffix in ("", "2id"))
+    plain, openke_files = (_splits_by_name(files, suffix) for suffix in ("", "2id"))
     if "train" in plain and "train" in openke_files and layout == "auto":
         raise DataFormatError(
             f"two layouts are mixed here: {plain['train'].name} and {openke_files['train'].name}",
@@ -329,39 +329,39 @@ def _choose_splits(
         )
     openke = layout == "openke" or (layout == "auto" and "train" in openke_files)
     splits = openke_files if openke else plain
-    tables = [place for name, place in found.items() if name.lower().endswith((".csv", ".csv.gz"))]
+    tables = [place for name, place in files.items() if name.lower().endswith((".csv", ".csv.gz"))]
     if not splits and layout in ("auto", "table") and len(tables) == 1:
         splits = {"train": tables[0]}
     if "train" not in splits:
-        raise _nothing_found(root, found, splits, layout)
+        raise _nothing_found(root, files, splits, layout)
     return splits, openke
 
 
-def _splits_by_name(found: Mapping[str, Path], suffix: str) -> dict[str, Path]:
+def _splits_by_name(files: Mapping[str, Path], suffix: str) -> dict[str, Path]:
     splits: dict[str, Path] = {}
     for split, stems in _SPLITS.items():
         names = [f"{s}{suffix}{end}{gz}" for s in stems for end in _ENDINGS for gz in ("", ".gz")]
-        here = [name for name in names if name in found]
+        here = [name for name in names if name in files]
         if len(here) > 1:
             raise DataFormatError(
                 f"two files for the split {split}: {here[0]} and {here[1]}",
-                path=found[here[0]].parent,
+                path=files[here[0]].parent,
                 hint="keep one of them",
             )
         if here:
-            splits[split] = found[here[0]]
+            splits[split] = files[here[0]]
     return splits
 
 
 def _nothing_found(
-    root: Path, found: Iterable[str], splits: Iterable[str], layout: str
+    root: Path, files: Iterable[str], splits: Iterable[str], layout: str
 ) -> DataError:
     wanted = (
         "train2id.txt" if layout == "openke" else "train.txt, train.tsv, train.csv, train.jsonl"
     )
     if layout == "auto":
         wanted += " or train2id.txt (OpenKE)"
-    names = list(found)
+    names = list(files)
     held = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if len(names) > 8 else "")
     here, advice = " and ".join(splits), f"give a folder or one file; layouts: {', '.join(LAYOUTS)}"
     return DataError(

@@ -1,20 +1,16 @@
-"""Graphs that are in memory: data frames of pandas or polars, graphs of networkx."""
+"""Graphs that are in memory: data frames of pandas or polars."""
 
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from rulerag.errors import DataFormatError, EmptyDataError, UnknownNameError, did_you_mean
+from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.labels import LabelCandidates
-from rulerag.kg.readers.headers import Header, by_words, choose_columns
+from rulerag.kg.readers.headers import Header, choose_columns
 from rulerag.kg.readers.load import make_graph
 from rulerag.kg.readers.tables import Facts
-
-#: The attributes of a node that name it for people, those that say most first.
-NAME_ATTRIBUTES = ("label", "name", "title")
 
 
 def graph_from_frame(
@@ -46,83 +42,6 @@ def graph_from_frame(
         "other_columns": header.others,
     }
     return make_graph(facts.finished(notes), name, notes={"layout": "frame"})
-
-
-def graph_from_networkx(
-    graph: Any,
-    *,
-    relation: str | None = None,
-    time: str | None = None,
-    dates: str | None = None,
-    name: str = "graph",
-) -> KnowledgeGraph:
-    """What :meth:`~rulerag.kg.KnowledgeGraph.from_networkx` gives, which states the arguments."""
-    if not hasattr(graph, "edges") or not hasattr(graph, "nodes"):
-        raise DataFormatError(f"expected a networkx graph, found {type(graph).__name__}")
-    if not graph.number_of_edges():
-        raise EmptyDataError("the graph holds no edge")
-    attributes = list(dict.fromkeys(key for *_, data in graph.edges(data=True) for key in data))
-    known = [str(attribute) for attribute in attributes]
-    found = {
-        role: [attributes[n] for n in places]
-        for role, places in by_words(known).items()
-        if role in ("relation", "time")
-    }
-    for role, given in (("relation", relation), ("time", time)):
-        if given is not None and given not in attributes:
-            raise UnknownNameError(
-                f"no edge has the attribute {given!r}", key=role, hint=did_you_mean(given, known)
-            )
-        if given is not None:
-            found[role] = [given]
-    by_key = not found.get("relation") and graph.is_multigraph()
-    if by_key:
-        by_key = all(isinstance(key, str) for *_, key in graph.edges(keys=True))
-    if not by_key and len(found.get("relation", ())) != 1:
-        raise DataFormatError(
-            "which attribute of an edge is its relation cannot be found; edges have "
-            + (", ".join(known) or "no attributes"),
-            key="relation",
-            hint="name it: KnowledgeGraph.from_networkx(graph, relation='…')",
-        )
-    when = found.get("time", [])
-    if len(when) > 1:
-        raise DataFormatError(
-            f"several attributes may be the time: {', '.join(map(str, when))}",
-            key="time",
-            hint="name one: KnowledgeGraph.from_networkx(graph, time='…')",
-        )
-    what = "key" if by_key else str(found["relation"][0])
-    names = ("source", what, "target", *map(str, when))
-    columns = {"subject": 0, "relation": 1, "object": 2, **({"time": 3} if when else {})}
-    facts = Facts(bool(when), dates)
-
-    def rows() -> Iterator[tuple[int, list[str]]]:
-        edges = graph.edges(keys=True, data=True) if by_key else graph.edges(data=True)
-        for number, (source, target, *key, data) in enumerate(edges, start=1):
-            does = key[0] if by_key else data.get(found["relation"][0])
-            values = (source, does, target, *(data.get(one) for one in when))
-            yield number, [_text(value) for value in values]
-
-    facts.add("train", Header(columns, names), rows())
-    raw = facts.finished(
-        {
-            "columns": dict(zip(columns, names, strict=True)),
-            "directed": graph.is_directed(),
-            "other_columns": [one for one in known if one not in names],
-        }
-    )
-    raw.labels = _node_labels(graph)
-    return make_graph(raw, name, notes={"layout": "networkx"})
-
-
-def _node_labels(graph: Any) -> dict[str, LabelCandidates]:
-    labels: dict[str, LabelCandidates] = {}
-    for node, data in graph.nodes(data=True):
-        given = next((_text(data[one]) for one in NAME_ATTRIBUTES if data.get(one)), "")
-        if given:
-            labels[_text(node)] = (given, f"{given} ({_text(node)})")
-    return labels
 
 
 def _text(value: Any) -> str:

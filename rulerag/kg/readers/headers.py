@@ -159,7 +159,7 @@ def find_sheet(path: Path) -> Sheet:
         DataFormatError: no sign gives three columns.
     """
     text = read_table_text(path, _HEAD)
-    best, found = (0, 0), ""
+    best, delimiter_found = (0, 0), ""
     for delimiter in _DELIMITERS:
         try:
             rows = [row for _, row in islice(parse_rows(text, delimiter, path), _SAMPLE)]
@@ -168,9 +168,9 @@ def find_sheet(path: Path) -> Sheet:
         width = len(rows[0]) if rows else 0
         score = (sum(len(row) == width for row in rows), width) if width >= 3 else (0, 0)
         if score > best:
-            best, found = score, delimiter
-    if found:
-        return Sheet(path, found)
+            best, delimiter_found = score, delimiter
+    if delimiter_found:
+        return Sheet(path, delimiter_found)
     first = next(((n, line) for n, line in enumerate(text.splitlines(), 1) if line.strip()), None)
     if first is None:
         raise EmptyDataError("holds no fact", path=path)
@@ -189,17 +189,17 @@ def has_header(path: Path) -> bool:
     except (DataFormatError, EmptyDataError):
         return False
     _, first = next(sheet.rows(_HEAD))
-    found = by_words(first)
-    return all(len(found.get(role, ())) == 1 for role in ROLES[:3])
+    columns = by_words(first)
+    return all(len(columns.get(role, ())) == 1 for role in ROLES[:3])
 
 
 def is_neo4j(path: Path) -> bool:
-    """Whether the first row of a text file names columns of Neo4j's, or of its APOC's."""
+    """Whether the first row of a text file names columns of Neo4j's."""
     text = read_table_text(path, _HEAD)
     for delimiter in _DELIMITERS:
         first = next(parse_rows(text.partition("\n")[0], delimiter, path), (1, [""]))[1]
-        kinds = {found[2] for cell in first if (found := NEO4J_FIELD.fullmatch(cell))}
-        if "ID" in kinds or {"START_ID", "END_ID"} <= kinds or {"_start", "_end"} <= set(first):
+        kinds = {match[2] for cell in first if (match := NEO4J_FIELD.fullmatch(cell))}
+        if "ID" in kinds or {"START_ID", "END_ID"} <= kinds:
             return True
     return False
 
@@ -263,15 +263,15 @@ def choose_columns(
     """
     named = read_columns(columns) if columns is not None else {}
     given = {role: _named(name, role, first) for role, name in named.items() if name != NONE}
-    found = {r: c for r, c in by_words(first).items() if r not in named}
-    if not given and not all(found.get(role) for role in ROLES[:3]):
+    by_name = {r: c for r, c in by_words(first).items() if r not in named}
+    if not given and not all(by_name.get(role) for role in ROLES[:3]):
         plain = _without_header(first, rows)
         if plain is not None:
             return Header({r: c for r, c in plain.items() if named.get(r) != NONE})
     header = () if _numbers_only(named, given, first) else tuple(first)
     chosen = dict(given)
     for role in ROLES:
-        choice = [n for n in found.get(role, ()) if n not in chosen.values()]
+        choice = [n for n in by_name.get(role, ()) if n not in chosen.values()]
         if role in named or (role == "time" and not choice):
             continue
         if len(choice) != 1:
@@ -328,16 +328,16 @@ def by_words(first: Sequence[str]) -> dict[str, list[int]]:
     """By role, the columns whose name is the strongest of :data:`WORDS` that occurs."""
     forms = [" ".join(re.findall(r"[^\W_]+", _humps(name).casefold())) for name in first]
     short = [_shortened(form) for form in forms]
-    found: dict[str, list[int]] = {}
+    places_of: dict[str, list[int]] = {}
     taken: set[int] = set()
     for role in ROLES:
         for word in WORDS[role]:
             for names in (forms, short):
                 places = [n for n, name in enumerate(names) if name == word and n not in taken]
-                if places and role not in found:
-                    found[role] = places
+                if places and role not in places_of:
+                    places_of[role] = places
                     taken.update(places)
-    return found
+    return places_of
 
 
 def _humps(name: str) -> str:

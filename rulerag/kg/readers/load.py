@@ -130,20 +130,20 @@ def make_graph(
         logger.info("%s: duplicate facts dropped: %s", name, dropped)
     for why, entry in raw.left_out.items():
         logger.info("%s: %d rows left out: %s", name, entry["rows"], why)
-    found = [sum(one in candidates for one in names) for names in (raw.entities, raw.relations)]
-    said: dict[str, object] = {
+    labelled = [sum(one in candidates for one in names) for names in (raw.entities, raw.relations)]
+    report: dict[str, object] = {
         **(notes or {}),
         "facts_read": {split: len(rows) for split, rows in raw.splits.items()},
         "duplicates_dropped": dropped,
         "labels": {
-            "entities": found[0],
-            "relations": found[1],
+            "entities": labelled[0],
+            "relations": labelled[1],
             "files": [path.name for path in given.paths],
         },
         "left_out": raw.left_out,
         **raw.notes,
     }
-    return KnowledgeGraph(entities, relations, tables, calendar=calendar, name=name, notes=said)
+    return KnowledgeGraph(entities, relations, tables, calendar=calendar, name=name, notes=report)
 
 
 def _read(

@@ -150,12 +150,12 @@ def _vocabularies(
     """Entity and relation names, and the facts as ids of these."""
     ids = np.empty_like(facts)
     given = read_vocabularies(files) if files.vocabularies else None
-    found = []
+    orders = []
     for kind, (what, places) in enumerate((("entity", [0, 2]), ("relation", [1]))):
         # Ids follow first appearance, a fact's subject before its object.
         used, first = np.unique(facts[:, places], return_index=True)
-        found.append(given[kind] if given else [names[i] for i in used[np.argsort(first)]])
-        number = {name: i for i, name in enumerate(found[-1])}
+        orders.append(given[kind] if given else [names[i] for i in used[np.argsort(first)]])
+        number = {name: i for i, name in enumerate(orders[-1])}
         id_of = np.array([number.get(name, -1) for name in names], np.int32)
         strange = used[id_of[used] < 0]
         if len(strange):
@@ -169,7 +169,7 @@ def _vocabularies(
                 hint=did_you_mean(name, number),
             )
         ids[:, places] = id_of[facts[:, places]]
-    return found[0], found[1], ids
+    return orders[0], orders[1], ids
 
 
 def _times(

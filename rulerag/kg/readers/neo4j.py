@@ -1,4 +1,4 @@
-"""Exports of Neo4j: CSV files of nodes and relationships, or APOC's one file of both."""
+"""Exports of Neo4j: CSV files of nodes and relationships."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from rulerag.kg.readers.detect import GraphFiles, RawGraph
 from rulerag.kg.readers.headers import NEO4J_FIELD, NONE, Header, by_words, find_sheet, read_columns
 from rulerag.kg.readers.tables import Facts
 
-_APOC = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
 _NAMES = ("name", "title", "label", "caption")  # properties that name a node, the best first
 _TYPE = re.compile(r":[a-z]+(\[\])?$")  # as in since:date
 
@@ -33,15 +32,14 @@ class _Fields:
         spaces: dict[str, str] = {}
         properties: dict[str, int] = {}
         for number, text in enumerate(header):
-            found = NEO4J_FIELD.fullmatch(text)
-            kind = _APOC.get(text) or (found[2] if found else None)
-            if kind is None or kind in places:
+            field = NEO4J_FIELD.fullmatch(text)
+            if field is None or (kind := field[2]) in places:
                 properties[_TYPE.sub("", text)] = number
                 continue
             places[kind] = number
-            spaces[kind] = (found[3] or "") if found else ""
-            if kind == "ID" and found and found[1]:
-                properties[found[1]] = number
+            spaces[kind] = field[3] or ""
+            if kind == "ID" and field[1]:
+                properties[field[1]] = number
         return cls(places, spaces, properties)
 
     def name(self, row: Sequence[str], kind: str) -> str:
@@ -147,8 +145,8 @@ def _time(fields: _Fields, rows: Sequence[tuple[int, list[str]]], named: str | N
         for name, place in fields.properties.items()
         if 2 * sum(bool(row[place]) for _, row in rows) > len(rows)
     ]
-    found = by_words(filled).get("time", [])
-    return filled[found[0]] if len(found) == 1 else None
+    columns = by_words(filled).get("time", [])
+    return filled[columns[0]] if len(columns) == 1 else None
 
 
 def _others(

@@ -98,9 +98,9 @@ def _triples(paths: Iterable[Path]) -> Iterator[tuple[Any, Any, Any]]:
         except Exception as error:
             # Each parser of rdflib raises errors of its own; the one of Turtle knows the line.
             line = getattr(error, "lines", None)
-            said = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise DataFormatError(
-                f"cannot be read as {form}: {excerpt(said)}",
+                f"cannot be read as {form}: {excerpt(reason)}",
                 path=path,
                 line=None if line is None else int(line) + 1,
                 hint="the ending of a file says which form of RDF it has",
@@ -122,6 +122,6 @@ def _language(value: Any) -> int:
     return _LANGUAGES.index(language) if language in _LANGUAGES else len(_LANGUAGES)
 
 
-def _best(found: list[tuple[int, int, str]], name: str) -> LabelCandidates:
-    text = min(found)[2] or name
+def _best(labels: list[tuple[int, int, str]], name: str) -> LabelCandidates:
+    text = min(labels)[2] or name
     return text, f"{text} ({name})"

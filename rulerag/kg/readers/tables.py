@@ -111,16 +111,16 @@ class Facts:
                 f"{one} ({entry['rows']:,} times)" for one, entry in self.left_out.items()
             )
             raise EmptyDataError(f"holds no fact: {why or 'no row below the header'}")
-        said, calendar = dict(notes), None
+        report, calendar = dict(notes), None
         if self.dated:
             read = read_times(list(times), partial(self._fault, table[:, 3]), self.dates)
             table = np.column_stack([table[:, :3], read.values[table[:, 3]]])
-            calendar, said["dates"] = read.calendar, read.form
+            calendar, report["dates"] = read.calendar, read.form
         splits, start = {}, 0
         for split, end in dict(self._splits).items():
             splits[split], start = table[start:end], end
         return RawGraph(
-            list(entities), list(relations), splits, calendar, said, left_out=self.left_out
+            list(entities), list(relations), splits, calendar, report, left_out=self.left_out
         )
 
     def _fault(self, times: Ints, text: int, message: str, hint: str) -> DataFormatError:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
-from rulerag.errors import MiningError
-from rulerag.mining.indexes.temporal_index import run_starts
+from rulerag.mining.indexes.temporal_index import directed_facts, run_starts
 
 if TYPE_CHECKING:
     from rulerag.kg import FactTable
@@ -76,21 +75,11 @@ def build_static_index(facts: FactTable) -> StaticIndex:
         MiningError: the graph's ids do not fit 64-bit codes.
     """
     entities, relations = max(len(facts.entities), 1), max(len(facts.relations), 1)
-    if 2 * relations * entities * entities >= 2**63:
-        raise MiningError(
-            f"{entities:,} entities and {relations:,} relations are too many for this miner"
-        )
-    forward = _codes(facts.relation, facts.subject, facts.object, entities)
-    forward = forward[np.flatnonzero(np.diff(forward, prepend=-1))]
-    relation, source, target = _decode(forward, entities)
-    inverse = _decode(_codes(relation, target, source, entities), entities)
-    relation = np.concatenate([relation, inverse[0] + np.int32(relations)])
-    source, target = np.concatenate([source, inverse[1]]), np.concatenate([target, inverse[2]])
+    source, relation, target = directed_facts([facts], (1, 0, 2))
     group_starts = _run_starts(relation, source)
-    # Stable: relations stay ascending within a pair.
-    by_entity = np.argsort(source.astype(np.int64) * entities + target, kind="stable")
-    pair_starts = _run_starts(source[by_entity], target[by_entity])
-    pairs = by_entity[pair_starts[:-1]]
+    paired, pair_relation, other = directed_facts([facts], (0, 2, 1))
+    pair_starts = _run_starts(paired, other)
+    pairs = pair_starts[:-1]
     return StaticIndex(
         num_entities=entities,
         num_relations=relations,
@@ -101,10 +90,10 @@ def build_static_index(facts: FactTable) -> StaticIndex:
         group_bounds=_bounds(relation[group_starts[:-1]], 2 * relations),
         group_source=source[group_starts[:-1]],
         group_starts=group_starts,
-        entity_bounds=_bounds(source[pairs], entities),
-        pair_target=target[pairs],
+        entity_bounds=_bounds(paired[pairs], entities),
+        pair_target=other[pairs],
         pair_starts=pair_starts,
-        pair_relation=relation[by_entity],
+        pair_relation=pair_relation,
     )
 
 
@@ -118,24 +107,6 @@ def functional_on_object(index: StaticIndex) -> npt.NDArray[np.bool_]:
     return distinct[index.num_relations :] > distinct[: index.num_relations]
 
 
-def _codes(relation: Ints, source: Ints, target: Ints, entities: int) -> Longs:
-    """One sorted number for each fact; made in place, since ten million facts are many bytes."""
-    codes = relation.astype(np.int64)
-    codes *= entities
-    codes += source
-    codes *= entities
-    codes += target
-    codes.sort()
-    return codes
-
-
-def _decode(codes: Longs, entities: int) -> tuple[Ints, Ints, Ints]:
-    """Relation, source and target of each code."""
-    rest, target = np.divmod(codes, entities)
-    relation, source = np.divmod(rest, entities)
-    return relation.astype(np.int32), source.astype(np.int32), target.astype(np.int32)
-
-
 def _run_starts(first: Ints, second: Ints) -> Longs:
     """Where runs of equal ``(first, second)`` start, and the length of the arrays at the end."""
     return np.append(np.flatnonzero(run_starts(first, second)), len(first))
@@ -143,4 +114,4 @@ def _run_starts(first: Ints, second: Ints) -> Longs:
 
 def _bounds(ascending: Ints, count: int) -> Longs:
     """int64 array of shape (count + 1,): where each value of 0 .. count - 1 starts and ends."""
-    return np.concatenate([[0], np.cumsum(np.bincount(ascending, minlength=count))])
+    return np.searchsorted(ascending, np.arange(count + 1))

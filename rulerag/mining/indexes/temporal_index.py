@@ -49,33 +49,29 @@ def directed_facts(tables: Sequence[FactTable], order: tuple[int, ...] = (0, 1, 
     sorting places and fetching rows by them would jump through it.
 
     Args:
-        tables: dated facts.
-        order: the columns to sort by, the first one first.
+        tables: facts; dated ones where the order has their times.
+        order: the columns to sort by, the first one first; times, the last one, may be left out.
 
     Returns:
-        int32 array of shape (4, 2 F): source, directed relation, target, timestamp.
+        int32 array of shape (4, 2 F), or (3, 2 F) without times: source, directed relation, target,
+        timestamp.
 
     Raises:
         MiningError: a table is static, or its ids do not fit 64-bit codes.
     """
-    columns = []
-    for table in tables:
-        if table.timestamp is None:
-            raise MiningError(
-                f"{table.name} has no timestamps, so there are no walks in time",
-                hint="use a temporal graph",
-            )
-        columns.append((table.subject, table.relation, table.object, table.timestamp))
-    source, relation, target, time = (np.concatenate(c) for c in zip(*columns, strict=True))
-    moments = np.unique(time)
-    rank = np.searchsorted(moments, time)
+    source, relation, target = (
+        np.concatenate(column)
+        for column in zip(*((t.subject, t.relation, t.object) for t in tables), strict=True)
+    )
+    dated = 3 in order
+    moments, rank = _times(tables) if dated else (np.zeros(1, np.int32), np.zeros(0, np.int64))
     entities, relations = len(tables[0].entities), len(tables[0].relations)
     spans = [max(span, 1) for span in (entities, 2 * relations, entities, len(moments))]
     if math.prod(spans) >= 2**63:
+        times = f" and {len(moments):,} times" if dated else ""
         raise MiningError(
-            f"{entities:,} entities, {relations:,} relations and {len(moments):,} times are too "
-            "many",
-            hint="split the graph by time",
+            f"{entities:,} entities, {relations:,} relations{times} are too many",
+            hint="split the graph",
         )
     facts, half = np.zeros(2 * len(source), np.int64), len(source)
     forward, inverse = (
@@ -88,11 +84,26 @@ def directed_facts(tables: Sequence[FactTable], order: tuple[int, ...] = (0, 1, 
         facts[half:] += inverse[column]
     facts.sort()  # np.unique would hash first, which is slow where most of many millions differ
     facts = facts[run_starts(facts)]
-    found = np.empty((4, len(facts)), np.int32)
+    found = np.empty((len(order), len(facts)), np.int32)
     for column in reversed(order):
         facts, values = np.divmod(facts, spans[column])
         found[column] = moments[values] if column == 3 else values
     return found
+
+
+def _times(tables: Sequence[FactTable]) -> tuple[Ints, Longs]:
+    """The distinct times of some tables, and the place of each fact's among them."""
+    columns = []
+    for table in tables:
+        if table.timestamp is None:
+            raise MiningError(
+                f"{table.name} has no timestamps, so there are no walks in time",
+                hint="use a temporal graph",
+            )
+        columns.append(table.timestamp)
+    time = np.concatenate(columns)
+    moments = np.unique(time)
+    return moments, np.searchsorted(moments, time)
 
 
 def run_starts(*columns: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:

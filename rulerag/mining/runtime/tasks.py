@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.io import atomic_write, fingerprint_object, prepare_folder
-from rulerag.parallel import SerialBackend, ThreadBackend, in_this_process
+from rulerag.parallel import SerialBackend, ThreadBackend
 
 if TYPE_CHECKING:
     from rulerag.parallel import Backend
@@ -77,28 +77,12 @@ class TaskRunner:
             return []
         if self.checkpoint is not None:
             task = partial(_read_or_run, self.checkpoint, stage, task)
-        results: Iterable[Arrays]
-        if in_this_process(self.backend):
-            results = self.backend.map(task, items)
-        else:
-            # A task holds the graph: it travels once to every worker, not with every relation.
-            results = self.backend.map(_call, items, initializer=_install, initargs=(task,))
+        results: Iterable[Arrays] = self.backend.map(task, items)
         if self.progress:
             from tqdm import tqdm
 
             results = tqdm(results, desc=label, total=len(items), unit=" relations")
         return list(results)
-
-
-_installed: list[Task] = []
-
-
-def _install(task: Task) -> None:
-    _installed[:] = [task]
-
-
-def _call(item: int) -> Arrays:
-    return _installed[0](item)
 
 
 def _read_or_run(folder: Path, stage: str, task: Task, item: int) -> Arrays:

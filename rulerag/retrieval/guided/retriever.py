@@ -103,7 +103,7 @@ class RuleGuidedRetriever:
             raise ConfigError(
                 "learned merging and learned weights go together",
                 key="weights",
-                hint="merge: learned, weights: FILE (rulerag learn-merging makes it)",
+                hint="merge: learned, weights: FILE (python -m training.merging makes it)",
             )
         self._deep: bool = getattr(merge.component, "deep", True)
         for key, needs_rows in {"merge": self._deep, "skip_stated": chosen.skip_stated}.items():

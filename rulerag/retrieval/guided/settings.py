@@ -23,7 +23,7 @@ class GuidedSettings(Settings):
             k ranks to another pair of entities
             (:mod:`~rulerag.retrieval.guided.merging.evidence`); or ``learned``, which gives them to
             candidate answers by learned weights (:mod:`~rulerag.retrieval.guided.merging.learned`).
-        weights: those of ``merge="learned"``, or their file, as ``rulerag learn-merging``
+        weights: those of ``merge="learned"``, or their file, as ``training.merging``
             writes it.
         per_rule_k: documents kept of each search; as many as the whole list has when None.
         skip_stated: of predictions, leave out documents that lead only to answers which the corpus

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rulerag.kg.grounding import groundings_in
+from rulerag.kg.grounding import groundings_of
 from rulerag.rules import Rule
-from rulerag.types import Query, ScoredDocument
+from rulerag.types import GenerationRequest, Query, ScoredDocument
 
 DEPTH = 50
 """How far down a list the parts of a chain are looked for."""
@@ -59,7 +59,8 @@ def _chains(
     """By the index of a document that names an answer, those of the rest of its best chain."""
     found: dict[int, tuple[int, ...]] = {}
     alone: set[int] = set()
-    for rule, _, parts in groundings_in([scored.document for scored in documents], rules, query):
+    texts = tuple(scored.document for scored in documents)
+    for rule, _, parts, _ in groundings_of(GenerationRequest(query, texts, tuple(rules))).found:
         last = answer_atom(rule)
         if len(set(parts)) == 1:
             alone.add(parts[0])

@@ -16,7 +16,7 @@ from rulerag.arrays import Doubles, Longs
 from rulerag.composition import check_range, register
 from rulerag.errors import EmptyDataError
 from rulerag.io import fingerprint_object
-from rulerag.kg import KnowledgeGraph
+from rulerag.kg import corpus_facts
 from rulerag.kg.grounding import (
     MAX_ROWS,
     EvidenceModel,
@@ -88,15 +88,13 @@ class SymbolicRetriever:
     def __post_init__(self) -> None:
         check_range("whole_chains", self.whole_chains, 0)
         check_range("max_rows", self.max_rows, 1)
-        facts = [fact for document in self.documents for fact in document.facts]
-        if not facts:
+        facts, self._owner = corpus_facts(self.documents)
+        if not len(facts):
             raise EmptyDataError(
                 "no document states a fact, so no rule can be executed",
                 hint="use a text retriever (bm25), or documents with metadata.facts",
             )
-        sizes = [len(document.facts) for document in self.documents]
-        self._owner = np.repeat(np.arange(len(self.documents)), sizes)
-        self._index = TableIndex(KnowledgeGraph.from_facts(facts, name="corpus").train)
+        self._index = TableIndex(facts)
         self._compiled: dict[tuple[str, ...], _CompiledRules] = {}
         self._warned = False
 

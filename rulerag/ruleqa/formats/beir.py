@@ -25,13 +25,13 @@ _ORDER = ("test", "dev", "train")
 
 def beir_files(folder: Path) -> tuple[Path, Path] | None:
     """The corpus and the queries of a folder in BEIR's layout; None where it is none."""
-    found = []
+    files = []
     for name in ("corpus.jsonl", "queries.jsonl"):
         there = [one for one in (folder / name, folder / f"{name}.gz") if one.is_file()]
         if not there:
             return None
-        found.append(there[0])
-    return found[0], found[1]
+        files.append(there[0])
+    return files[0], files[1]
 
 
 def read_beir(folder: Path) -> Gathered:
@@ -47,35 +47,35 @@ def read_beir(folder: Path) -> Gathered:
     files = beir_files(folder)
     if files is None:
         raise DataError("lacks corpus.jsonl or queries.jsonl", path=folder)
-    found = Gathered()
+    gathered = Gathered()
     rows = read_records(files[0], _document)
-    found.documents = [row for row in rows if row is not None]
-    if len(rows) > len(found.documents):
-        found.left_out["documents without title and text"] = len(rows) - len(found.documents)
+    gathered.documents = [row for row in rows if row is not None]
+    if len(rows) > len(gathered.documents):
+        gathered.left_out["documents without title and text"] = len(rows) - len(gathered.documents)
     queries = {query.id: query for query in read_records(files[1], _query)}
     judged = sorted(folder.glob("qrels/*.tsv"), key=_place)
     if not judged:
-        found.queries["test"] = list(queries.values())
-        return found
-    known = {document.id for document in found.documents}
+        gathered.queries["test"] = list(queries.values())
+        return gathered
+    known = {document.id for document in gathered.documents}
     seen: set[str] = set()
     for file in judged:
         qrels = _qrels(file, queries)
         again = qrels.keys() & seen
-        found.left_out["queries judged in another split too"] += len(again)
+        gathered.left_out["queries judged in another split too"] += len(again)
         seen |= qrels.keys()
         kept: Qrels = {}
         for query, grades in qrels.items():
             if query in again:
                 continue
             kept[query] = {one: grade for one, grade in grades.items() if one in known}
-            found.left_out["judgements of documents that the corpus lacks"] += len(grades) - len(
+            gathered.left_out["judgements of documents that the corpus lacks"] += len(grades) - len(
                 kept[query]
             )
-        found.qrels[file.stem] = kept
-        found.queries[file.stem] = [queries[query] for query in kept]
-    found.left_out["queries without judgements"] += len(queries.keys() - seen)
-    return found
+        gathered.qrels[file.stem] = kept
+        gathered.queries[file.stem] = [queries[query] for query in kept]
+    gathered.left_out["queries without judgements"] += len(queries.keys() - seen)
+    return gathered
 
 
 def _place(file: Path) -> tuple[int, str]:
@@ -96,7 +96,7 @@ def _query(row: Row) -> Query:
 
 def _qrels(path: Path, queries: dict[str, Query]) -> Qrels:
     """Query id → document id → grade; a first row whose grade is no number is the header."""
-    found: Qrels = {}
+    qrels: Qrels = {}
     for number, line in read_lines(path):
         cells = line.split("\t")
         if number == 1 and not cells[-1].strip().lstrip("-").isdigit():
@@ -115,5 +115,5 @@ def _qrels(path: Path, queries: dict[str, Query]) -> Qrels:
             raise DataFormatError(
                 f"no query has the id {query!r}", path=path, line=number, key="query-id"
             )
-        found.setdefault(query, {})[document] = value
-    return found
+        qrels.setdefault(query, {})[document] = value
+    return qrels

@@ -56,18 +56,18 @@ def read_benchmark(path: str | Path) -> RuleQADataset:
     place = Path(path)
     if not place.exists():
         raise DataError("no such benchmark", path=place, hint="name a file or a folder")
-    name, found = _read(place)
-    if not found.documents or not any(found.queries.values()):
-        what = "question" if found.documents else "document"
+    name, dataset = _read(place)
+    if not dataset.documents or not any(dataset.queries.values()):
+        what = "question" if dataset.documents else "document"
         raise EmptyDataError(f"holds no {what}", path=place)
-    left_out = {why: count for why, count in found.left_out.items() if count}
+    left_out = {why: count for why, count in dataset.left_out.items() if count}
     folder = place if place.is_dir() else place.parent
     try:
         return RuleQADataset(
-            corpus=found.documents,
-            queries=found.queries,
-            qrels=found.qrels,
-            labels=found.labels,
+            corpus=dataset.documents,
+            queries=dataset.queries,
+            qrels=dataset.qrels,
+            labels=dataset.labels,
             info=DatasetInfo(
                 name="_".join(folder.resolve().name.split()) or name,
                 settings={"format": name},
@@ -128,11 +128,11 @@ def _unclear(place: Path, formats: list[str]) -> DataFormatError:
 
 def _by_format(folder: Path) -> dict[str, list[Path]]:
     """The JSON files of a folder by format; those of no known one under an empty name."""
-    found: dict[str, list[Path]] = {}
+    files: dict[str, list[Path]] = {}
     for file in sorted(folder.iterdir()):
         if file.is_file() and file.name.endswith(_ENDINGS) and not file.name.startswith("."):
-            found.setdefault(_format(file), []).append(file)
-    return found
+            files.setdefault(_format(file), []).append(file)
+    return files
 
 
 def _format(file: Path) -> str:

@@ -43,15 +43,15 @@ def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
             path=files[0],
             hint='put a file of lines {"id": …, "contents": …} into the same folder',
         )
-    found = Gathered()
+    gathered = Gathered()
     for file in corpora:
-        found.documents += read_rows(file, _document)
+        gathered.documents += read_rows(file, _document)
     for split, parts in split_files(files).items():
         for file in parts:
             numbers = count()
             queries = read_rows(file, lambda row: _query(row, f"{split}_{next(numbers)}"))  # noqa: B023
-            found.queries.setdefault(split, []).extend(queries)
-    return found
+            gathered.queries.setdefault(split, []).extend(queries)
+    return gathered
 
 
 def _document(row: Row) -> Document:

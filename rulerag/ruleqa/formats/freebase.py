@@ -51,7 +51,7 @@ def read_rog(files: Sequence[Path]) -> Gathered:
     Raises:
         DataFormatError: a row cannot be read; names file, line and key.
     """
-    found = Gathered()
+    gathered = Gathered()
     triples: dict[Triple, None] = {}
 
     def make(row: Row) -> Asked:
@@ -65,9 +65,9 @@ def read_rog(files: Sequence[Path]) -> Gathered:
         topics = list_of(row, "q_entity", str)
         return Query(text_of(row, "id"), text_of(row, "question"), answers=answers), topics
 
-    asked = _asked(files, make, found)
-    _over(found, asked, _graph(triples, {}))
-    return found
+    asked = _asked(files, make, gathered)
+    _over(gathered, asked, _graph(triples, {}))
+    return gathered
 
 
 def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
@@ -92,18 +92,18 @@ def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
             hint="put them into the same folder, as a file or a folder `graph` (graph.tsv: "
             "subject, relation, object); or take RoG's rows, which hold them",
         )
-    found, names = Gathered(), dict[str, str]()
+    gathered, names = Gathered(), dict[str, str]()
 
     def make(row: Row) -> Asked:
         return _webqsp(row, names) if "Parses" in row else _cwq(row, names)
 
-    asked = _asked(files, make, found)
+    asked = _asked(files, make, gathered)
     loaded = _load(graph)
     triples = ((_mid(s), _mid(r), _mid(o)) for s, r, o, _ in loaded.train)
     words = zip(loaded.entities.names, loaded.entities.labels, strict=True)
-    said = {_mid(n): label for n, label in words if label not in (n, *entity_candidates(n))}
-    _over(found, asked, _graph(dict.fromkeys(triples), {**said, **names}))
-    return found
+    labels = {_mid(n): label for n, label in words if label not in (n, *entity_candidates(n))}
+    _over(gathered, asked, _graph(dict.fromkeys(triples), {**labels, **names}))
+    return gathered
 
 
 def _load(graph: Path) -> KnowledgeGraph:
@@ -116,29 +116,31 @@ def _load(graph: Path) -> KnowledgeGraph:
 
 
 def _asked(
-    files: Sequence[Path], make: Callable[[Row], Asked], found: Gathered
+    files: Sequence[Path], make: Callable[[Row], Asked], gathered: Gathered
 ) -> dict[str, list[Asked]]:
     """The questions of each split that have an answer, each with its topics."""
     asked: dict[str, list[Asked]] = {}
     for split, parts in split_files(files).items():
         rows = [row for file in parts for row in read_rows(file, make)]
         asked[split] = [(query, topics) for query, topics in rows if query.answers]
-        found.left_out[_NO_ANSWER] += len(rows) - len(asked[split])
+        gathered.left_out[_NO_ANSWER] += len(rows) - len(asked[split])
     return asked
 
 
-def _over(found: Gathered, asked: dict[str, list[Asked]], graph: KnowledgeGraph) -> None:
+def _over(gathered: Gathered, asked: dict[str, list[Asked]], graph: KnowledgeGraph) -> None:
     """Fill in the corpus, and the queries with the first of their topics that the graph knows."""
-    found.documents = Verbalizer(graph).corpus(graph.train)
-    found.labels = graph_labels(graph)
+    gathered.documents = Verbalizer(graph).corpus(graph.train)
+    gathered.labels = graph_labels(graph)
     for split, rows in asked.items():
-        found.queries[split] = []
+        gathered.queries[split] = []
         for query, topics in rows:
             known = [topic for topic in topics if topic in graph.entities]
             if topics and not known:
-                found.left_out["topics that no triple names"] += 1
+                gathered.left_out["topics that no triple names"] += 1
             subject = known[0] if known else ""
-            found.queries[split].append(Query(query.id, query.text, subject, answers=query.answers))
+            gathered.queries[split].append(
+                Query(query.id, query.text, subject, answers=query.answers)
+            )
 
 
 def _graph(triples: Iterable[Triple], names: dict[str, str]) -> KnowledgeGraph:

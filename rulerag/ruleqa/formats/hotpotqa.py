@@ -36,7 +36,7 @@ def read_hotpotqa(files: Sequence[Path]) -> Gathered:
     Raises:
         DataFormatError: a row cannot be read; names file, line and key.
     """
-    found = Gathered()
+    gathered = Gathered()
     places: dict[tuple[str, str], str] = {}
 
     def make(row: Row) -> tuple[Query, dict[str, int]]:
@@ -48,25 +48,25 @@ def read_hotpotqa(files: Sequence[Path]) -> Gathered:
                 raise DataFormatError("expected a list of sentences", key="context")
             text = " ".join(" ".join(map(str, sentences)).split())
             if not text:
-                found.left_out["paragraphs without a sentence"] += 1
+                gathered.left_out["paragraphs without a sentence"] += 1
                 continue
             name = places.get((str(title), text))
             if name is None:
                 name = places[str(title), text] = f"p{len(places) + 1:06d}"
-                found.documents.append(Document(name, text, title=str(title)))
+                gathered.documents.append(Document(name, text, title=str(title)))
             if title in wanted:
                 grades[name] = 1
         titles = {str(title) for title, _ in _pairs(row, "context", "title", "sentences")}
-        found.left_out["supporting paragraphs outside of the context"] += len(wanted - titles)
+        gathered.left_out["supporting paragraphs outside of the context"] += len(wanted - titles)
         return query, grades
 
     for split, parts in split_files(files).items():
         for file in parts:
             for query, grades in read_rows(file, make):
-                found.queries.setdefault(split, []).append(query)
+                gathered.queries.setdefault(split, []).append(query)
                 if grades:
-                    found.qrels.setdefault(split, {})[query.id] = grades
-    return found
+                    gathered.qrels.setdefault(split, {})[query.id] = grades
+    return gathered
 
 
 def _answer(row: Row) -> str:

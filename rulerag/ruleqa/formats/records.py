@@ -53,12 +53,12 @@ def split_files(files: Sequence[Path]) -> dict[str, list[Path]]:
     """
     if len(files) == 1:
         return {"test": list(files)}
-    found: dict[str, list[Path]] = {}
+    paths: dict[str, list[Path]] = {}
     for file in files:
         words = re.findall(r"[a-z]+", file.name.lower())
         split = next((_SPLITS[word] for word in words if word in _SPLITS), "test")
-        found.setdefault(split, []).append(file)
-    return found
+        paths.setdefault(split, []).append(file)
+    return paths
 
 
 def first_row(path: Path) -> Row:

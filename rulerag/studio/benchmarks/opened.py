@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
@@ -19,11 +18,11 @@ from rulerag.assembly import (
     preset,
 )
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding import FactIndex, Grounding, ground
+from rulerag.kg.grounding import FactIndex, ground
 from rulerag.linking import QuestionLinker
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
-from rulerag.types import Document, Fact, Query, ScoredDocument
+from rulerag.types import Document, Fact, Grounding, Query, ScoredDocument
 
 _SUBJECTS = 2_000
 """So many subjects are looked at for the examples of a rule."""
@@ -211,9 +210,9 @@ class Benchmark:
         The head of a temporal rule comes after its body, so that only what is stated later counts.
         """
         later = [
-            (fact, document)
-            for fact, document in self._stated.get((rule.head.relation, subject), ())
-            if _after(fact.timestamp, grounding.latest, rule)
+            self._facts[row.row]
+            for row in self._index.match(rule.head.relation, subject, None)
+            if _after(row.timestamp, grounding.latest, rule)
         ]
         if not later:
             return None
@@ -235,25 +234,16 @@ class Benchmark:
 
     @cached_property
     def _index(self) -> FactIndex:
-        return FactIndex([fact for fact, _ in self._facts])
-
-    @cached_property
-    def _stated(self) -> dict[tuple[str, str], list[tuple[Fact, Document]]]:
-        """What documents state, by relation and subject."""
-        made = defaultdict(list)
-        for fact, document in self._facts:
-            made[fact.relation, fact.subject].append((fact, document))
-        return made
+        return FactIndex(enumerate(fact for fact, _ in self._facts))
 
     def _subjects(self, rule: Rule) -> Sequence[str]:
         """What the head's subject may stand for, by the body atoms that hold it."""
         found = set[str]()
         for atom in rule.body:
-            facts = [fact for fact, _ in self._facts if fact.relation == atom.relation]
             if atom.subject == rule.head.subject:
-                found |= {fact.subject for fact in facts}
+                found.update(self._index.subjects(atom.relation))
             elif atom.object == rule.head.subject:
-                found |= {fact.object for fact in facts}
+                found.update(self._index.objects(atom.relation))
         return sorted(found)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -102,62 +101,3 @@ def test_validation_links_are_learned_from_one_half_and_asked_of_the_other(tmp_p
         key = query.subject, query.relation, query.timestamp
         same = {o for s, r, o, t in earlier if (s, r, t) == key}
         assert len(set(query.answers)) == len(same)
-
-
-def test_any_dataset_is_measured_beside_trivial_baselines(world: Path, tmp_path: Path) -> None:
-    command = ("heldout", world / "dataset", "--query-set", "balanced", "--out", tmp_path)
-    assert run(*command) == 0
-    (file,) = tmp_path.glob("*.json")
-    found = read_json(file)
-    joined, *others = found["rows"]
-    assert joined["method"] == "bm25-scored__candidate-scorer" and 0 <= found["tied"] <= 1
-    assert {"bm25-guided__symbolic", "relation-prior"} < {row["method"] for row in others}
-    best = others[-1]
-    assert best["em"] == max(found["alone"].values())
-    for row in others:
-        assert row["ahead"] == pytest.approx(joined["em"] - row["em"])
-        assert (row["verdict"] == "within chance") is (row["p"] >= 0.05 or not row["ahead"])
-    assert "| relation-prior |" in read_text(tmp_path / "table.md")
-    # What is there already is not measured again.
-    write_json(file, {**found, "tied": -1.0})
-    assert run(*command) == 0 and read_json(file)["tied"] == -1.0
-
-
-@pytest.mark.parametrize("kind", ["growth", "cost"])
-def test_costs_are_measured_once(
-    kind: str, world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command: tuple[Any, ...] = ("cost", world / "dataset")
-    if kind == "growth":
-        command = ("growth", "--sizes", 600, "--scorers", "analogy", "rules")
-    assert run(*command, "--out", tmp_path) == 0
-    rows = read_json(tmp_path / f"{kind}.json")
-    assert [row.get("scorer") for row in rows] == (
-        ["analogy", "rules"] if kind == "growth" else [None]
-    )
-    seconds = ("first_cpu", "again_cpu") if kind == "growth" else ("learning", "scoring")
-    before = "world_mb" if kind == "growth" else "loaded_mb"
-    for row in rows:
-        assert all(row[name] >= 0 for name in seconds) and row["questions"] > 0
-        assert 0 < row[before] <= row["peak_mb"]
-    table = read_text(tmp_path / f"{kind}.md")
-    assert capsys.readouterr().out == table and str(tmp_path) not in table
-    stamp = (tmp_path / f"{kind}.json").stat().st_mtime_ns
-    assert run(*command, "--out", tmp_path) == 0
-    assert (tmp_path / f"{kind}.json").stat().st_mtime_ns == stamp
-
-
-@pytest.mark.slow  # a process that imports PyKEEN takes a quarter of a minute
-def test_vectors_beside_those_of_pykeen(
-    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    pytest.importorskip("pykeen")
-    command = ("peer", world / "dataset", world / "graph", "--rank", 4, "--out", tmp_path)
-    assert run(*command, "--epochs", 3) == 0
-    rows = read_json(tmp_path / "peer.json")
-    assert [row["model"] for row in rows] == ["relation-prior", "ours", "pykeen"]
-    assert all(0 < row["metrics"]["mrr"] < 1 for row in rows)
-    assert len({row["metrics"]["mrr"] for row in rows}) == 3
-    assert all(0 < row["loaded_mb"] <= row["trained_mb"] for row in rows)
-    assert rows[0]["training_cpu"] < rows[2]["training_cpu"]
-    assert capsys.readouterr().out == read_text(tmp_path / "peer.md")

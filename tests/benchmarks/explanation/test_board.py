@@ -98,7 +98,7 @@ def test_p_values_are_of_the_same_questions_and_corrected() -> None:
 def test_the_committed_tables_are_those_of_the_committed_figures(tmp_path: Path) -> None:
     result = json.loads((RESULTS / "leaderboard.json").read_text(encoding="utf-8"))
     views.write_views(result, tmp_path)
-    for name in ("leaderboard.md", "readme.md"):
+    for name in ("leaderboard.md", "summary.md"):
         assert (tmp_path / name).read_text("utf-8") == (RESULTS / name).read_text("utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert all(row in readme for row in (RESULTS / "readme.md").read_text("utf-8").splitlines())
+    page = (ROOT / "docs/leaderboard.md").read_text(encoding="utf-8")
+    assert all(row in page for row in (RESULTS / "summary.md").read_text("utf-8").splitlines())

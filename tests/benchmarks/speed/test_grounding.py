@@ -49,10 +49,10 @@ def test_hubs_and_the_rules_that_are_worst_for_them() -> None:
 def test_figures_come_from_the_same_groundings() -> None:
     train = KnowledgeGraph.from_facts(FACTS).train
     questions = [("a", "h"), ("a", "q"), ("c", "p")]
-    figures = _compared(BANK, TableIndex(train), FactIndex(train), questions, 3)
+    figures = _compared(BANK, TableIndex(train), FactIndex(enumerate(train)), questions, 3)
     # a is a p of b, whose q is c; a is an h of c, whose p is d; c has no q.
     assert figures["queries"] * figures["groundings_per_query"] == pytest.approx(2, abs=0.2)
     assert figures["sample"] == 3 and figures["queries_with_groundings_left_out"] == 0
     other = KnowledgeGraph.from_facts(FACTS[:1]).train
     with pytest.raises(DataError, match="the plain loop finds"):
-        _compared(BANK, TableIndex(train), FactIndex(other), questions, 3)
+        _compared(BANK, TableIndex(train), FactIndex(enumerate(other)), questions, 3)

@@ -55,23 +55,6 @@ def test_an_endpoint_is_asked_call_by_call() -> None:
     assert why.explanation.settings["generator"] == generator.fingerprint
 
 
-def test_messages_are_asked_as_they_stand() -> None:
-    with serving() as server:
-        server.say = lambda number, body: (200, {}, completion(" One.\nTwo. ", body))
-        generator = OpenAICompatibleGenerator(server.url, "m")
-        asked = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi."}]
-        said = generator.chat(asked)
-        sent = server.bodies[0]["messages"]
-        cut = completion("One.\nTwo", server.bodies[0], finish_reason="length")
-        server.say = lambda number, body: (200, {}, cut)
-        with pytest.raises(rulerag.RuleRAGError, match="was cut"):
-            generator.chat(asked)
-        base = OpenAICompatibleGenerator(server.url, "m", api="completions")
-        with pytest.raises(rulerag.RuleRAGError, match="base models take no messages"):
-            base.chat(asked)
-    assert said == "One.\nTwo." and sent == asked and generator.usage.calls == 2
-
-
 def test_an_object_that_cannot_answer_is_named() -> None:
     class Mute:
         def generate(self, requests: object) -> list[object]:

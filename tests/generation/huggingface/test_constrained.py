@@ -12,8 +12,7 @@ import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
-from rulerag.generation.huggingface.constrained import endings_of, entities_in, first_named
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.huggingface.constrained import endings_of, first_named
 from rulerag.types import Document, Fact, GenerationRequest, Query
 from tests.models.gguf import tiny_llama
 
@@ -42,11 +41,6 @@ def made(folder: Path, answers: str, **changes: Any) -> HuggingFaceGenerator:
     return HuggingFaceGenerator(
         folder, template="cloze", labels=LABELS, answers=answers, max_new_tokens=8, **changes
     )
-
-
-def test_the_entities_in_the_documents() -> None:
-    assert entities_in(REQUEST, LABELS) == ENTITIES
-    assert entities_in(BARE, LABELS) == []
 
 
 @pytest.mark.parametrize(
@@ -105,15 +99,6 @@ def test_abstention_has_a_threshold(folder: Path) -> None:
         assert made(folder, "scored", abstain_below=least).generate([REQUEST])[0].text == text
 
 
-def test_the_fingerprint_knows(folder: Path) -> None:
-    every = [made(folder, answers) for answers in ("free", "named", "trie", "scored")]
-    every += [
-        made(folder, "scored", length_normalised=True),
-        made(folder, "free", abstain_below=-9),
-    ]
-    assert len({generator.fingerprint for generator in every}) == len(every)
-
-
 def citing(folder: Path, answers: str, **changes: Any) -> HuggingFaceGenerator:
     return HuggingFaceGenerator(
         folder, template="compact", labels=LABELS, answers=answers, chat=False, **changes
@@ -153,27 +138,8 @@ def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None
     assert citing(folder, "scored").generate([BARE])[0].text == ""
 
 
-def test_a_trie_of_citations_writes_one_of_them(folder: Path) -> None:
-    generator = citing(folder, "trie", max_new_tokens=40)
-    (completion,) = generator.generate([TWICE])
-    assert completion.text in ENTITIES
-    assert generator.generate([BARE])[0].text == ""
-
-
 def test_what_does_not_fit(folder: Path) -> None:
     with pytest.raises(ConfigError, match="key 'answers': what cites names other entities"):
         HuggingFaceGenerator(folder, template="citation", answers="named")
     with pytest.raises(ConfigError, match=r"key 'answers': expected .*, found 'best'"):
         made(folder, "best")
-
-
-def test_a_cloze_prompt_ends_in_the_statement() -> None:
-    dated = Query(
-        "q", "Time 2014-12-01 what does Ann visits ?", "ann", "visits", 3, (), "Ann", "goes to"
-    )
-    template = PromptTemplate.cloze()
-    text = template.render(GenerationRequest(dated, DOCUMENTS[:2])).text
-    assert text == "ann visits bath.\nbob visits ann.\nTime 2014-12-01 Ann goes to"
-    unstructured = GenerationRequest(Query("q", "who visits bath ?"), DOCUMENTS[:1])
-    assert template.render(unstructured).text == "ann visits bath.\nwho visits bath ?"
-    assert template.parse(" the mat.\nbob", unstructured) == "the mat"

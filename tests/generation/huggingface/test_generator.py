@@ -1,4 +1,4 @@
-"""The transformers reader on tiny checkpoints of six architectures, against plain generation."""
+"""The transformers reader on tiny checkpoints of eight architectures, against plain passes."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ import logging
 import random
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from rulerag.errors import ConfigError, GenerationError
+from rulerag.generation.huggingface.decoding import decoder
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Atom, Rule
@@ -37,7 +40,9 @@ SIZES = {
 }
 ARCHITECTURES: dict[str, Callable[[], Any]] = {
     "llama": lambda: transformers.LlamaConfig(**SIZES, num_key_value_heads=2),
-    "mistral": lambda: transformers.MistralConfig(**SIZES, num_key_value_heads=2),
+    "mistral": lambda: transformers.MistralConfig(
+        **SIZES, num_key_value_heads=2, sliding_window=40
+    ),
     "qwen2": lambda: transformers.Qwen2Config(**SIZES, num_key_value_heads=2),
     "gemma3": lambda: transformers.Gemma3TextConfig(
         **SIZES,
@@ -139,48 +144,98 @@ def plain_answers(folder: Path, texts: list[str], new_tokens: int) -> list[tuple
     return answers
 
 
+def plain_score(reader: HuggingFaceGenerator, prompt: str, text: str) -> float:
+    """One forward pass over the whole, without cache, padding or sharing."""
+    begin = reader.tokenizer(prompt)["input_ids"]
+    end = [*reader.tokenizer(text)["input_ids"], reader.tokenizer.eos_token_id]
+    with torch.no_grad():
+        logits = reader.model(torch.tensor([begin + end])).logits[0].double()
+    chosen = torch.log_softmax(logits, dim=-1)[len(begin) - 1 : -1]
+    return float(chosen.gather(1, torch.tensor(end)[:, None]).sum())
+
+
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_batches_and_shared_beginnings_answer_as_plain_generation(
-    checkpoints: Path, architecture: str
+def test_batches_and_shared_beginnings_answer_and_score_as_plain_passes(
+    checkpoints: Path, architecture: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Whether rows are read one after another or together, which what a pass costs decides."""
     folder = checkpoints / architecture
-    asked = requests(12)
+    asked = requests(8)
+    asked += [replace(asked[3], documents=asked[3].documents[n:]) for n in (1, 2)]
+    answers = ["Norland", "Ivo Marek", "Ostra", "J. R.", "Sudavia"] * 2
     generator = HuggingFaceGenerator(folder, max_new_tokens=6, device="cpu")
     texts = [prompt.text for prompt in generator.prompts(asked)]
     expected = plain_answers(folder, texts, 6)
+    pairs = zip(texts, answers, strict=True)
+    scores = [plain_score(generator, text, f" {answer}.") for text, answer in pairs]
     assert len({answer for answer, _ in expected}) > 3, "answers must depend on the prompts"
-    shared = generator.generate(asked)
     parse = generator.template.parse
-    assert [c.text for c in shared] == [parse(answer) for answer, _ in expected]
-    assert [c.score for c in shared] == pytest.approx([s for _, s in expected], abs=1e-3)
-    small = HuggingFaceGenerator(folder, max_new_tokens=6, device="cpu", batch_size=3)
-    assert [c.text for c in small.generate(asked)] == [c.text for c in shared]
-    alone = [generator.generate([request])[0].text for request in asked[:4]]
-    assert alone == [c.text for c in shared[:4]]
+    for each_pass, batch_size in ((0, 128), (10**6, 128), (0, 3), (10**6, 3)):
+        monkeypatch.setattr(decoder, "_pass_cost", lambda _, cost=each_pass: cost)
+        generator = HuggingFaceGenerator(
+            folder, max_new_tokens=6, device="cpu", batch_size=batch_size
+        )
+        completions = generator.generate(asked)
+        assert [c.text for c in completions] == [parse(answer) for answer, _ in expected]
+        assert [c.score for c in completions] == pytest.approx([s for _, s in expected], abs=1e-3)
+        assert generator.score(asked, answers) == pytest.approx(scores, abs=2e-3)
+    assert generator.score([], []).shape == (0,)
 
 
-def test_a_short_sliding_window_is_respected(tmp_path: Path) -> None:
-    torch.manual_seed(3)
-    config = transformers.MistralConfig(**SIZES, num_key_value_heads=2, sliding_window=40)
-    transformers.MistralForCausalLM(config).save_pretrained(tmp_path)
-    write_tokenizer(tmp_path)
+@pytest.mark.parametrize("each_pass", [0, 10**6])
+def test_what_rows_share_is_read_once(
+    llama: Path, monkeypatch: pytest.MonkeyPatch, each_pass: int
+) -> None:
+    monkeypatch.setattr(decoder, "_pass_cost", lambda _: each_pass)
+    reader = HuggingFaceGenerator(llama, max_new_tokens=1, device="cpu")
+    read: list[int] = []
+    forward = reader.model.forward
+
+    def counting(input_ids: torch.Tensor, **arguments: object) -> object:
+        read.append(input_ids.numel())
+        return forward(input_ids=input_ids, **arguments)
+
+    monkeypatch.setattr(reader.model, "forward", counting)
+    ((prompt, tokens),) = reader.encode(requests(1))
+    ends = [reader.encode_completion(prompt.text, f" Norland {n}.") for n in range(20)]
+    whole = [np.concatenate([tokens, end]) for end in ends]
+    most = len(tokens) + 20 * (2 + max(map(len, ends)))
+    reader._decoder.score(whole, [len(tokens)] * 20, reader._limits)
+    assert sum(read) < most
+    read.clear()
+    reader._decode(whole)
+    assert sum(read) < most
+
+
+def test_a_text_is_scored_up_to_its_end_as_it_was_written(llama: Path) -> None:
+    reader = HuggingFaceGenerator(llama, max_new_tokens=6, device="cpu")
     asked = requests(8)
-    generator = HuggingFaceGenerator(tmp_path, max_new_tokens=6, device="cpu")
-    texts = [prompt.text for prompt in generator.prompts(asked)]
-    expected = [generator.template.parse(a) for a, _ in plain_answers(tmp_path, texts, 6)]
-    assert [c.text for c in generator.generate(asked)] == expected
+    tokens = [ids for _, ids in reader.encode(asked)]
+    for n, written in enumerate(reader._decode(tokens)):
+        whole = np.concatenate([tokens[n], np.array([*written.tokens, 1])])
+        (score,) = reader._decoder.score([whole], [len(tokens[n])], reader._limits)
+        # What ended by itself, before the last token that was allowed.
+        if len(written.tokens) < 6 and "\n" not in reader.tokenizer.decode(written.tokens):
+            assert score == pytest.approx(written.log_probability, abs=1e-3)
+        else:
+            assert score < written.log_probability
+    (prompt,) = reader.prompts(asked[:1])
+    for text, ended in ((" Ostra.\n", False), (" Ostra.", True), ("\n", True)):
+        assert (reader.encode_completion(prompt.text, text)[-1] == 1) == ended, repr(text)
 
 
-def test_equal_requests_are_read_once_and_none_is_fine(llama: Path) -> None:
-    generator = HuggingFaceGenerator(llama, max_new_tokens=4, device="cpu")
-    (one,) = requests(1)
-    seen: list[int] = []
-    decode = generator._decode
-    generator._decode = lambda p: seen.append(len(p)) or decode(p)  # type: ignore
-    first, second, third = generator.generate([one, one, one])
-    assert first == second == third
-    assert seen == [1]
-    assert generator.generate([]) == []
+def test_requests_for_scores_that_do_not_fit_are_named(llama: Path) -> None:
+    reader = HuggingFaceGenerator(llama, device="cpu")
+    with pytest.raises(GenerationError, match="1 answers for 2 requests"):
+        reader.score(requests(2), ["x"])
+    with pytest.raises(GenerationError, match="the model reads 1024"):
+        reader.score(requests(1), ["Norland " * 1000])
+    citing = HuggingFaceGenerator(llama, device="cpu", template="citation")
+    with pytest.raises(ConfigError, match="supporting fact"):
+        citing.score(requests(1), ["Norland"])
+    (score,) = citing.score(requests(1), ["Ostra"], facts=[("Norland", "Consult")])
+    (literal,) = citing.score(requests(1), [" Norland | Consult | Ostra."], literal=True)
+    assert score == literal
 
 
 def test_long_prompts_lose_their_last_documents_and_say_so(
@@ -225,7 +280,7 @@ def test_the_chat_template_is_used_where_there_is_one(llama: Path, tmp_path: Pat
         HuggingFaceGenerator(llama, chat=True, device="cpu")
 
 
-def test_an_answer_may_be_empty(llama: Path) -> None:
+def test_an_answer_may_be_empty_and_scores_must_be_numbers(llama: Path) -> None:
     tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
     model = transformers.AutoModelForCausalLM.from_pretrained(llama)
     head = model.get_output_embeddings().weight
@@ -240,19 +295,6 @@ def test_an_answer_may_be_empty(llama: Path) -> None:
         head.fill_(float("nan"))
     with pytest.raises(GenerationError, match="not numbers"):
         generator.generate(requests(1))
-
-
-def test_fingerprints_name_weights_template_and_settings(llama: Path, tmp_path: Path) -> None:
-    moved = tmp_path / "moved"
-    shutil.copytree(llama, moved)
-    made = HuggingFaceGenerator(llama, device="cpu").fingerprint
-    assert HuggingFaceGenerator(moved, device="cpu", batch_size=2).fingerprint == made
-    others = [
-        HuggingFaceGenerator(llama, device="cpu", template="standard"),
-        HuggingFaceGenerator(llama, device="cpu", max_new_tokens=5),
-        HuggingFaceGenerator(llama.parent / "qwen2", device="cpu"),
-    ]
-    assert len({made, *(other.fingerprint for other in others)}) == 4
 
 
 # --- LoRA --------------------------------------------------------------------------------------
@@ -310,6 +352,9 @@ def test_a_folder_without_tokenizer_or_model_is_an_error(llama: Path, tmp_path: 
     (tmp_path / "model.safetensors").unlink()
     with pytest.raises(GenerationError, match="cannot be opened"):
         HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "dpr"}))
+    with pytest.raises(GenerationError, match="cannot be opened"):
+        HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")
     (tmp_path / "config.json").unlink()
     with pytest.raises(GenerationError, match=r"no config\.json"):
         HuggingFaceGenerator(tmp_path, device="cpu")
@@ -317,25 +362,17 @@ def test_a_folder_without_tokenizer_or_model_is_an_error(llama: Path, tmp_path: 
         HuggingFaceGenerator(tmp_path / "missing", device="cpu")
 
 
-def test_a_hub_id_without_the_hub_is_an_error() -> None:
+def test_a_tokenizer_that_does_not_fit_is_named(
+    llama: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     with pytest.raises(GenerationError, match=r"nobody/nothing.*give a folder"):
         HuggingFaceGenerator("nobody/nothing", local_files_only=True, device="cpu")
-
-
-def test_a_tokenizer_with_more_tokens_than_the_model_is_an_error(
-    llama: Path, tmp_path: Path
-) -> None:
     shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
     tokenizer = transformers.AutoTokenizer.from_pretrained(llama)
     tokenizer.add_tokens([f"<new {i}>" for i in range(20)])
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(GenerationError, match=r"up to number 4\d\d, .* knows 400"):
         HuggingFaceGenerator(tmp_path, device="cpu")
-
-
-def test_a_tokenizer_of_a_smaller_model_is_named(
-    llama: Path, caplog: pytest.LogCaptureFixture
-) -> None:
     model = transformers.AutoModelForCausalLM.from_pretrained(llama)
     HuggingFaceGenerator(model, tokenizer=llama)
     assert "is it the model's own" not in caplog.text
@@ -358,10 +395,3 @@ def test_a_tokenizer_of_a_smaller_model_is_named(
 def test_wrong_settings_are_errors(llama: Path, options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         HuggingFaceGenerator(llama, **options)
-
-
-def test_a_model_that_is_not_causal_is_an_error(llama: Path, tmp_path: Path) -> None:
-    shutil.copytree(llama, tmp_path, dirs_exist_ok=True)
-    (tmp_path / "config.json").write_text(json.dumps({"model_type": "dpr"}))
-    with pytest.raises(GenerationError, match="cannot be opened"):
-        HuggingFaceGenerator(tmp_path, tokenizer=llama, device="cpu")

@@ -15,7 +15,7 @@ from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.probing.log_probability import response_engine
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.huggingface.identity import Weights, folder_identity, tokenizer_identity
+from rulerag.generation.huggingface.identity import folder_identity, tokenizer_identity
 from rulerag.generation.prompts.template import Prompt, PromptTemplate
 from rulerag.types import GenerationRequest
 from tests.generation.huggingface.test_generator import SIZES, requests, write_tokenizer
@@ -70,31 +70,23 @@ def test_two_adapters_of_one_size_never_share_an_answer(llama: Path, tmp_path: P
     safetensors = pytest.importorskip("safetensors.torch")
     folder, path = tmp_path / "adapter", tmp_path / "answers.sqlite"
     model, _ = opened(llama)
-    rank = 90_000  # so that the file is larger than those that once counted by content
     config = peft.LoraConfig(
-        task_type="CAUSAL_LM",
-        r=rank,
-        lora_alpha=rank // 10,
-        target_modules=["q_proj", "v_proj"],
-        init_lora_weights=False,
+        task_type="CAUSAL_LM", r=32, target_modules=["q_proj", "v_proj"], init_lora_weights=False
     )
     peft.get_peft_model(model, config).save_pretrained(folder)
     asked = requests(6)
     first = reader(llama, adapter=folder)
     answers = CachedGenerator(first, AnswerCache(path)).generate(asked)
     weights = folder / "adapter_model.safetensors"
-    size = weights.stat().st_size
-    assert size > BIG
     turned = {
         name: -tensor if "lora_B" in name else tensor
         for name, tensor in safetensors.load_file(weights).items()
     }
     safetensors.save_file(turned, weights, metadata={"format": "pt"})
-    assert weights.stat().st_size == size
     second = reader(llama, adapter=folder)
     assert second.fingerprint != first.fingerprint
-    found = CachedGenerator(second, AnswerCache(path)).generate(asked)
-    assert found == second.generate(asked) != answers
+    again = CachedGenerator(second, AnswerCache(path)).generate(asked)
+    assert again == second.generate(asked) != answers
 
 
 def test_what_a_training_leaves_beside_the_weights_does_not_count(
@@ -130,23 +122,6 @@ def test_an_open_model_has_the_name_of_its_parameters(llama: Path) -> None:
     assert generator.fingerprint == names[-1]
 
 
-def test_a_model_from_a_folder_that_is_trained_has_another_name(llama: Path) -> None:
-    generator = reader(llama)
-    name = generator.fingerprint
-    assert generator.fingerprint == name
-    with torch.no_grad():
-        generator.model.get_output_embeddings().weight.zero_()
-    assert generator.fingerprint != name
-
-
-def test_open_models_in_another_dtype_or_with_other_settings_differ(llama: Path) -> None:
-    model, _ = opened(llama)
-    name = Weights(model).name
-    assert Weights(opened(llama)[0].to(torch.bfloat16)).name != name
-    model.config.rms_norm_eps = 0.5
-    assert Weights(model).name != name
-
-
 def test_settings_that_change_answers_or_scores_change_the_name(llama: Path) -> None:
     base = reader(llama)
     same = [
@@ -174,14 +149,6 @@ def test_a_tokenizer_of_its_own_belongs_to_the_name(llama: Path, tmp_path: Path)
     plain(["some text"], padding=True, truncation=True, max_length=3)
     assert tokenizer_identity(plain) == name, "how it pads changes with every call"
     assert reader(llama, tokenizer=tmp_path).fingerprint != reader(llama).fingerprint
-
-
-def test_the_key_follows_the_packed_prompt(llama: Path) -> None:
-    tight = reader(llama, max_input_tokens=120, template="standard")
-    for request in requests(12, documents=12):
-        text, *_ = tight.reading(request)  # type: ignore[misc]
-        assert text == tight.prompts([request])[0].text
-    assert any(prompt.dropped for prompt in tight.prompts(requests(12, documents=12)))
 
 
 def test_an_explanation_of_documents_that_were_not_read_is_refused(llama: Path) -> None:

@@ -54,14 +54,6 @@ def test_answers_come_as_often_as_the_model_says(reader: HuggingFaceGenerator) -
     assert cold[0].score == pytest.approx(greedy.score, rel=1e-4)
 
 
-def test_the_state_of_chance_outside_stays(reader: HuggingFaceGenerator) -> None:
-    import torch
-
-    before = torch.get_rng_state()
-    reader.sample(ASKED[:1], 2, temperature=1.0, seed=0)
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 @pytest.mark.parametrize("options", [{"count": 0}, {"temperature": 0.0}], ids=str)
 def test_a_draw_of_nothing_is_refused(
     options: dict[str, float], reader: HuggingFaceGenerator

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.prompts import PromptTemplate
 from rulerag.io import write_json
@@ -60,11 +59,3 @@ def test_an_adapter_states_its_own_before_those_of_its_base(chatty: Path, tmp_pa
     for options in ({"model": tmp_path / "adapter"}, {"adapter": tmp_path / "adapter"}):
         made = HuggingFaceGenerator(**{"model": chatty, **options})
         assert made.chat and made.template == PromptTemplate.cloze()
-
-
-def test_a_chat_template_that_is_not_there_is_refused(tmp_path: Path) -> None:
-    folder = tiny_llama(tmp_path / "tiny")
-    assert not HuggingFaceGenerator(folder).chat
-    with pytest.raises(ConfigError, match="has no chat template — chat=False") as told:
-        HuggingFaceGenerator(folder, chat=True)
-    assert told.value.key == "chat"

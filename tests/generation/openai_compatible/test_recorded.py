@@ -134,21 +134,3 @@ def test_the_page_about_servers_runs(server: Server, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "Norland\nanswer: Norland\n"
     names = {json.loads(p.read_text(encoding="utf-8"))["server"] for p in FOLDER.glob("*.json")}
     assert names == {"vLLM", "Ollama", "llama.cpp"} and all(f"| {name} |" in page for name in names)
-
-
-def test_options_of_one_server_reach_it_as_they_are(server: Server) -> None:
-    """Constrained choices, thoughts turned off, other names of a limit: as docs/servers.md says."""
-    options = {
-        "structured_outputs": {"choice": ["Norland", "Sudavia"]},
-        "chat_template_kwargs": {"enable_thinking": False},
-        "reasoning_effort": "none",
-        "response_format": {"type": "json_object"},
-        "max_tokens": None,
-        "max_completion_tokens": 64,
-    }
-    OpenAICompatibleGenerator(server.url, "tiny", options=options).generate([REQUEST])
-    body = server.bodies[0]
-    assert "max_tokens" not in body
-    assert {key: body[key] for key in options if key in body} == {
-        key: value for key, value in options.items() if value is not None
-    }

@@ -8,12 +8,7 @@ from typing import Any
 
 import pytest
 
-from rulerag.errors import (
-    CutCompletionError,
-    EmptyCompletionError,
-    GenerationError,
-    RefusedCompletionError,
-)
+from rulerag.errors import CutCompletionError, GenerationError, RefusedCompletionError
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator, Usage
 from rulerag.protocols import WritingGenerator
 from rulerag.types import Completion, Document, GenerationRequest, Query
@@ -22,18 +17,16 @@ from tests.endpoints import Reply, Server, chunk, completion, event, failure, us
 REQUEST = GenerationRequest(
     Query("q0", "what does Land 0 visit ?"), (Document("d", "A consult B."),)
 )
-SOON = {"retry_after_ms": "10"}
+CHAT: dict[str, Any] = {"messages": []}
 
 
 def reader(server: Server, **options: Any) -> OpenAICompatibleGenerator:
     return OpenAICompatibleGenerator(server.url, "tiny", **{"timeout": 5.0, **options})
 
 
-def streamed(
-    generator: WritingGenerator, request: GenerationRequest = REQUEST
-) -> tuple[list[str], Completion]:
+def streamed(generator: WritingGenerator) -> tuple[list[str], Completion]:
     """The pieces of an answer, and the completion that they make."""
-    pieces, stream = [], generator.stream_text(request)
+    pieces, stream = [], generator.stream_text(REQUEST)
     while True:
         try:
             pieces.append(next(stream))
@@ -48,19 +41,20 @@ def telling(server: Server, *events: str) -> None:
 
 @pytest.mark.parametrize("api", ["chat", "completions"])
 def test_pieces_arrive_as_they_are_written_and_make_the_answer(server: Server, api: str) -> None:
-    generator = reader(server, api=api)
     seen: list[str] = []
 
     def slowly(body: dict[str, Any]) -> Iterator[str]:
         for number, piece in enumerate(("Nor", "land", ".\nMore")):
-            until = time.monotonic() + 5
-            while len(seen) < number and time.monotonic() < until:
-                time.sleep(0.01)  # the next piece is written when the one before was seen
-            assert len(seen) == number
+            wait_until(lambda number=number: len(seen) == number, 5)  # type: ignore[misc]
+            assert len(seen) == number, "the next piece is written when the one before was seen"
             yield chunk(piece, body)
         yield chunk("", body, finish_reason="stop") + usage()
 
-    server.say = lambda n, body: (200, {}, slowly(body))
+    def say(number: int, body: dict[str, Any]) -> Reply:
+        return (200, {}, slowly(body)) if number else failure(503, retry_after_ms="10")
+
+    server.say = say
+    generator = reader(server, api=api)
     assert isinstance(generator, WritingGenerator)
     stream = generator.stream_text(REQUEST)
     while True:
@@ -70,25 +64,12 @@ def test_pieces_arrive_as_they_are_written_and_make_the_answer(server: Server, a
             assert end.value == Completion("Norland")
             break
     assert seen == ["Nor", "land", ".\nMore"]
-    assert generator.usage == Usage(1, 0, 100, 3) and generator.system_fingerprint == "fp_1"
-    body = server.bodies[0]
-    assert body["stream"] is True and body["stream_options"] == {"include_usage": True}
-    whole = dict(body)
-    del whole["stream"], whole["stream_options"]
+    assert generator.usage == Usage(1, 100, 3) and generator.system_fingerprint == "fp_1"
+    body = dict(server.bodies[1])
+    assert body.pop("stream") is True and body.pop("stream_options") == {"include_usage": True}
     server.say = lambda n, body: (200, {}, completion("Norland.", body))
     generator.generate([REQUEST])
-    assert server.bodies[1] == whole, "the same question"
-
-
-def test_keys_of_the_body_may_be_left_out(server: Server) -> None:
-    server.say = lambda n, body: (200, {}, iter([chunk("A.", body, finish_reason="stop")]))
-    generator = reader(server, options={"stream_options": None})
-    assert streamed(generator) == (["A."], Completion("A"))
-    assert "stream_options" not in server.bodies[0]
-    assert generator.usage == Usage(calls=1), "no tokens are invented"
-
-
-CHAT = {"messages": []}
+    assert server.bodies[2] == body, "the same question"
 
 
 def test_thoughts_are_not_shown(server: Server) -> None:
@@ -100,141 +81,87 @@ def test_thoughts_are_not_shown(server: Server) -> None:
     telling(server, *(chunk(text, CHAT) for text in split), *rest[1:])
     assert streamed(reader(server)) == (["Ivo", "."], Completion("Ivo"))
     telling(server, *(chunk(text, CHAT) for text in ("<", "b>Ivo", "</b>")), *rest[1:])
-    assert streamed(reader(server)) == (["<b>Ivo", "</b>"], Completion("<b>Ivo</b>"))
+    generator = reader(server, options={"stream_options": None})
+    assert streamed(generator) == (["<b>Ivo", "</b>"], Completion("<b>Ivo</b>"))
+    assert "stream_options" not in server.bodies[-1]
 
 
-def test_a_score_counts_every_token_or_is_none(server: Server) -> None:
-    def telling_scores(*scores: float | None, counted: int = 2) -> None:
-        chunks = (
-            chunk(text, CHAT, logprobs=None if one is None else {"content": [{"logprob": one}]})
-            for text, one in zip(("I", "vo", "."), scores, strict=False)
-        )
-        telling(server, *chunks, chunk("", CHAT, finish_reason="stop"), usage(9, counted))
-
-    telling_scores(-0.5, -0.25)
-    assert streamed(reader(server, log_probability=True))[1] == Completion("Ivo", -0.75)
-    assert server.bodies[-1]["logprobs"] is True
-    telling_scores(-0.5, -0.25, counted=3)
-    score = streamed(reader(server, log_probability=True))[1].score
-    assert score == -0.75, "the end of text may miss"
-    telling_scores(-0.5, None, counted=3)
-    assert streamed(reader(server, log_probability=True))[1].score is None
-    telling_scores(-0.5, -0.25)
-    assert streamed(reader(server))[1].score is None, "nobody asked for it"
-
-
-@pytest.mark.parametrize("api", ["chat", "completions"])
 @pytest.mark.parametrize(
-    ("text", "finish", "kind", "message"),
-    [
-        ("Ivo Mar", "length", CutCompletionError, "query 'q0' was cut after 'Ivo Mar'.*longer"),
-        ("", "stop", EmptyCompletionError, "query 'q0' with an empty text"),
-        (None, "stop", EmptyCompletionError, "query 'q0' with null"),
-        ("Answer:", "stop", EmptyCompletionError, "in which no answer stands"),
-        (None, "content_filter", RefusedCompletionError, "a content filter kept it back"),
-        ("Ivo", "abort", GenerationError, "broke off the answer to query 'q0' after 'Ivo'"),
-    ],
+    ("scores", "counted", "total"),
+    [((-0.5, -0.25), 2, -0.75), ((-0.5, -0.25), 3, -0.75), ((-0.5, None), 3, None)],
 )
-def test_a_stream_that_says_nothing_is_the_error_of_a_whole_answer(
-    server: Server, api: str, text: Any, finish: str, kind: type[GenerationError], message: str
+def test_a_score_counts_every_token_or_is_none(
+    server: Server, scores: tuple[float | None, ...], counted: int, total: float | None
 ) -> None:
-    server.say = lambda n, body: (
-        200,
-        {},
-        iter([chunk(text, body), chunk(None, body, finish_reason=finish), usage()]),
+    """The end of text may miss."""
+    chunks = (
+        chunk(text, CHAT, logprobs=None if one is None else {"content": [{"logprob": one}]})
+        for text, one in zip(("I", "vo"), scores, strict=True)
     )
-    generator = reader(server, api=api)
-    with pytest.raises(kind, match=message) as one:
-        streamed(generator)
-    server.say = lambda n, body: (200, {}, completion(text, body, finish_reason=finish))
-    with pytest.raises(kind) as other:
-        generator.generate([REQUEST])
+    telling(server, *chunks, chunk(".", CHAT, finish_reason="stop"), usage(9, counted))
+    assert streamed(reader(server, log_probability=True))[1] == Completion("Ivo", total)
+
+
+def test_a_stream_that_says_nothing_is_the_error_of_a_whole_answer(server: Server) -> None:
+    end = [chunk(None, CHAT, finish_reason="length"), usage()]
+    telling(server, chunk("Ivo Mar", CHAT), *end)
+    with pytest.raises(CutCompletionError) as one:
+        streamed(reader(server))
+    server.say = lambda n, body: (200, {}, completion("Ivo Mar", body, finish_reason="length"))
+    with pytest.raises(CutCompletionError) as other:
+        reader(server).generate([REQUEST])
     assert str(one.value) == str(other.value)
-    assert type(one.value) is type(other.value) and one.value.retryable == (finish == "abort")
-    assert generator.usage == Usage(2, 0, 200, 6)
-
-
-def test_a_refusal_comes_in_pieces_too(server: Server) -> None:
     parts = [chunk(None, CHAT, refusal="I can"), chunk(None, CHAT, refusal="not.")]
-    telling(server, *parts, chunk(None, CHAT, finish_reason="stop"), usage())
+    telling(server, *parts, *end)
     with pytest.raises(RefusedCompletionError, match=r"'I cannot\.'"):
         streamed(reader(server))
 
 
-def test_failures_before_the_stream_are_tried_again_as_ever(server: Server) -> None:
-    def say(number: int, body: dict[str, Any]) -> Reply:
-        if number == 0:
-            return failure(503, **SOON)
-        return 200, {}, iter([chunk("A.", body, finish_reason="stop"), usage()])
-
-    server.say = say
-    generator = reader(server)
-    assert streamed(generator)[1].text == "A" and generator.usage == Usage(1, 1, 100, 3)
-    server.say = lambda n, body: failure(401)
-    with pytest.raises(GenerationError, match=r"status 401.*check the API key"):
-        streamed(reader(server))
-
-
 @pytest.mark.parametrize(
-    ("end", "message"),
+    ("headers", "end", "message", "retryable"),
     [
-        ("", "ended the stream before the answer to query 'q0'.*try again"),
-        (event("[DONE]"), "ended the stream before the answer"),
-        (event({"error": {"message": "out of memory", "code": 500}}), "out of memory"),
-        (event({"error": "out of memory"}), "out of memory"),
+        ({}, "", "ended the stream before the answer to query 'q0'.*try again", True),
+        ({}, event("[DONE]"), "ended the stream before the answer", True),
+        ({}, event({"error": {"message": "out of memory", "code": 500}}), "out of memory", True),
+        ({}, event({"error": "out of memory"}), "out of memory", True),
+        ({"Content-Length": "9999"}, "", r"broke off its answer \(.*is the server run", True),
+        ({}, 'data: {"choices": [{\n\n', r"no completion.*check base_url", False),
+        ({}, event({"object": "list"}), r"no completion.*check base_url", False),
     ],
 )
 def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(
-    server: Server, end: str, message: str
+    server: Server, headers: dict[str, str], end: str, message: str, retryable: bool
 ) -> None:
-    telling(server, chunk("Ivo Marek.\n", CHAT), end)
+    server.say = lambda n, _: (200, headers, iter([chunk("Ivo Marek.\n", CHAT), end]))
     stream = reader(server).stream_text(REQUEST)
     assert next(stream) == "Ivo Marek.\n"
     with pytest.raises(GenerationError, match=message) as caught:
         next(stream)
-    assert caught.value.retryable and caught.value.provider == server.url
+    assert caught.value.retryable == retryable and caught.value.provider == server.url
     assert len(server.bodies) == 1, "what has begun is not tried again"
-
-
-def test_a_connection_that_breaks_is_named(server: Server) -> None:
-    length = {"Content-Length": "9999"}
-    server.say = lambda n, body: (200, length, iter([chunk("Ivo Marek.\n", body)]))
-    stream = reader(server).stream_text(REQUEST)
-    assert next(stream) == "Ivo Marek.\n"
-    with pytest.raises(GenerationError, match=r"broke off its answer \(.*is the server runn") as e:
-        next(stream)
-    assert e.value.retryable and len(server.bodies) == 1
-
-
-@pytest.mark.parametrize(
-    "bad", ['data: {"choices": [{\n\n', "data: hello\n\n", event({"object": "list"}), event([1])]
-)
-def test_events_that_are_nonsense_are_an_error(server: Server, bad: str) -> None:
-    telling(server, chunk("Ivo", CHAT), bad)
-    with pytest.raises(GenerationError, match=r"no completion.*check base_url"):
-        streamed(reader(server))
 
 
 def test_a_server_that_does_not_stream_is_named(server: Server) -> None:
     with pytest.raises(GenerationError, match=r"'application/json', not a stream.*generate"):
         streamed(reader(server))
-    assert reader(server).generate([REQUEST])[0].text == "Land 0"
 
 
-def test_a_stream_may_be_silent_no_longer_than_the_timeout(server: Server) -> None:
+def test_a_stream_that_is_silent_or_closed_lets_go_of_its_connection(server: Server) -> None:
     left: list[bool] = []
 
-    def stuck(body: dict[str, Any]) -> Iterator[str]:
+    def stuck(number: int, body: dict[str, Any]) -> Iterator[str]:
         yield chunk("Ivo", body)
-        left.append(server.left(0))
+        left.append(server.left(number))
 
-    server.say = lambda n, body: (200, {}, stuck(body))
+    server.say = lambda n, body: (200, {}, stuck(n, body))
     stream = reader(server, timeout=0.3).stream_text(REQUEST)
     assert next(stream) == "Ivo"
     started = time.monotonic()
     with pytest.raises(GenerationError, match=r"no answer within 0\.3 seconds") as caught:
         next(stream)
     assert caught.value.retryable and time.monotonic() - started < 3
-    wait_until(lambda: bool(left))
-    assert left == [True], "the connection is closed, so that the server can stop"
-    assert len(server.bodies) == 1
+    closed = reader(server).stream_text(REQUEST)
+    assert next(closed) == "Ivo"
+    closed.close()
+    wait_until(lambda: len(left) == 2)
+    assert left == [True, True], "so that the server can stop"

@@ -1,4 +1,4 @@
-"""The endpoint reader against a real server: `transformers serve`, with a tiny model and SmolLM2.
+"""The endpoint reader against a real server: `transformers serve`, with a tiny model.
 
 The tiny model's weights are random: its answers mean nothing, and differ from prompt to prompt.
 """
@@ -9,8 +9,7 @@ import importlib.util
 import json
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -134,68 +133,6 @@ def test_a_real_server_answers_as_the_local_model(
     assert 6 <= remote.usage.completion_tokens <= 36
 
 
-@pytest.mark.models
-def test_smollm2_behind_a_server_answers_as_here(
-    real: TransformersServe, pretrained: Callable[[str], Path]
-) -> None:
-    """Greedy decoding in float32 on both sides: no tolerance, each text is the same."""
-    folder = pretrained("smollm2-135m-instruct")
-    asked = [
-        replace(request, documents=request.documents[:4], rules=request.rules[:2])
-        for request in requests(2)
-    ]
-    told: dict[str, Any] = {"template": "rule-guided", "max_new_tokens": 12}
-    local = HuggingFaceGenerator(folder, device="cpu", **told)
-    assert local.chat, "by its own chat template"
-    remote = OpenAICompatibleGenerator(real.url, str(folder), **told)
-    check_same(remote, local, asked)
-    assert remote.usage.calls == 4
-    tokens = [len(ids) for _, ids in local.encode(asked)]
-    assert remote.usage.prompt_tokens == 2 * sum(tokens), "the same prompts"
-
-
-def test_no_score_is_made_up_where_the_server_gives_none(
-    real: TransformersServe, tiny: Tiny
-) -> None:
-    for api in ("chat", "completions"):
-        remote = reader(real, tiny, api=api, log_probability=True)
-        (completion,) = remote.generate(short(1))
-        assert completion.text and completion.score is None
-        assert written(remote, short(1)[0])[1] == completion
-
-
-def test_many_at_a_time_are_answered_as_one_after_another(
-    real: TransformersServe, tiny: Tiny
-) -> None:
-    asked = short(64)
-    together = reader(real, tiny, concurrency=8).generate(asked)
-    alone = reader(real, tiny, concurrency=1)
-    assert together == [alone.generate([request])[0] for request in asked]
-    assert len({completion.text for completion in together}) > 32, "in order, then"
-
-
-def test_a_server_stops_to_write_what_nobody_reads(real: TransformersServe, tiny: Tiny) -> None:
-    """It writes one answer at a time: who comes after a long one waits, unless that one ended."""
-    long = reader(real, tiny, max_new_tokens=500, options=tiny.options(ends=[1]))
-    started = time.monotonic()
-    assert written(long, short(1)[0])[1] is None
-    full = time.monotonic() - started
-    stream = long.stream_text(short(1)[0])
-    next(stream)
-    stream.close()
-    started = time.monotonic()
-    assert reader(real, tiny).generate(short(2)[1:])
-    assert time.monotonic() - started < 0.5 * full
-
-
-def test_what_a_server_does_not_know_is_told_in_its_words(
-    real: TransformersServe, tiny: Tiny
-) -> None:
-    options = {"structured_outputs": {"choice": ["Norland"]}}  # of vLLM
-    with pytest.raises(GenerationError, match=r"status 422: Unexpected.*structured_outputs"):
-        reader(real, tiny, options=options).generate(short(1))
-
-
 def test_a_server_killed_in_the_middle_is_named_soon_and_may_come_back(
     real: TransformersServe, tiny: Tiny
 ) -> None:
@@ -218,17 +155,5 @@ def test_a_server_killed_in_the_middle_is_named_soon_and_may_come_back(
     real.start()
     after = remote.generate(asked)
     assert after[:3] == before
+    assert len({completion.text for completion in after}) > 32, "in order, then"
     assert {place: after[place] for place in seen} == seen
-
-
-def test_a_server_killed_while_it_writes_gives_no_half_answer(
-    real: TransformersServe, tiny: Tiny
-) -> None:
-    long = reader(real, tiny, max_new_tokens=3500, options=tiny.options(ends=[1]))
-    stream = long.stream_text(short(1)[0])
-    assert next(stream)
-    real.kill()
-    started = time.monotonic()
-    with pytest.raises(GenerationError, match=r"broke off its answer.*is the server runn") as e:
-        list(stream)
-    assert e.value.retryable and time.monotonic() - started < 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.generation.prompts.compact_template import CompactTemplate
-from rulerag.generation.prompts.template import Citation, PromptTemplate
+from rulerag.generation.prompts.template import Citation
 from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -38,29 +38,12 @@ def test_rules_are_patterns_around_the_marked_subject() -> None:
     ]
 
 
-@pytest.mark.parametrize("template", [TEMPLATE, TEMPLATE.without_rules()])
-def test_without_rules_the_question_is_the_pattern(template: CompactTemplate) -> None:
-    rules = () if template.rules else (FORWARDS,)
-    assert template.render(request(*rules)).text.splitlines()[1:3] == [
-        "> @ Consult",
-        "= Japan Make a visit Iran",
-    ]
-
-
 def test_chains_are_walks_and_other_rules_keep_their_words() -> None:
     chain = Rule(HEAD, (Atom("r", "?x", "?z"), Atom("s", "?y", "?z")))
     strange = Rule(HEAD, (Atom("r", "?x", "Rome"), Atom("s", "?y", "Rome")), text="odd words")
     shown = TEMPLATE.render(request(chain, strange)).text.splitlines()
     assert shown[1] == "> @ r < s"
     assert shown[2] == "* odd words"
-
-
-def test_questions_of_unknown_content_are_shown_whole() -> None:
-    open_question = GenerationRequest(
-        Query("q", "Whom did they meet?"), (Document("d", "Iran Host a visit China."),)
-    )
-    shown = TEMPLATE.render(open_question).text.splitlines()
-    assert shown[1:3] == ["> Whom did they meet?", "= Iran Host a visit China"]
 
 
 def test_what_is_asked_is_data_and_not_cut_out_of_the_question() -> None:
@@ -97,29 +80,10 @@ def test_completion_and_parsing_are_inverse(inverse: bool) -> None:
     assert TEMPLATE.cited(said) == sides
 
 
-def test_a_citation_is_the_document_as_shown() -> None:
-    asked = request(FORWARDS, BACKWARDS)
-    said = TEMPLATE.completion("Iran", Citation("China", "Host a visit", inverse=True))
-    assert " ".join(TEMPLATE.cited(said)) == TEMPLATE.line(asked.documents[1], asked)
-
-
-def test_broken_completions_are_answers_or_nothing() -> None:
-    assert TEMPLATE.parse(" Iran.") == "Iran"
-    assert TEMPLATE.parse("") == ""
-    assert TEMPLATE.cited(" > @ Make a visit") == ()
-    assert TEMPLATE.completion("Iran") == " Iran"
-
-
 def test_only_whole_words_at_the_ends_are_the_subject() -> None:
     asked = request(FORWARDS)
     for text in ("Chinatown Host a visit Iran.", "Iran Host a visit North-China.", "a China b."):
         assert TEMPLATE.line(Document("d", text), asked) == text.removesuffix(".")
-
-
-def test_it_is_known_by_name_and_fits_a_budget() -> None:
-    assert PromptTemplate.of("compact") == TEMPLATE
-    prompt = TEMPLATE.render(request(FORWARDS), budget=12)
-    assert prompt.kept and prompt.dropped
 
 
 @pytest.mark.parametrize(
@@ -139,10 +103,3 @@ def test_it_is_known_by_name_and_fits_a_budget() -> None:
 )
 def test_a_pattern_tells_where_the_bar_belongs(said: str, answer: str) -> None:
     assert TEMPLATE.parse(said, request(FORWARDS, BACKWARDS)) == answer
-
-
-def test_reading_without_rules_looks_at_the_question() -> None:
-    assert TEMPLATE.parse("> @ Consult Iran", request()) == "Iran"
-    bare = TEMPLATE.without_rules()
-    assert bare.parse("> @ Consult Iran", request(BACKWARDS)) == "Iran"
-    assert PromptTemplate().parse(" Iran.", request()) == PromptTemplate().parse(" Iran.")

@@ -47,15 +47,6 @@ def test_the_rule_guided_prompt_has_the_parts_of_the_paper_in_either_order() -> 
     assert shared.index("Rule Two") < shared.index(DOCUMENTS[0].text)
 
 
-def test_prompts_of_one_relation_share_everything_before_the_documents() -> None:
-    template = PromptTemplate.few_shot()
-    other = GenerationRequest(Query("q2", "what does Ostra visit ?"), DOCUMENTS[1:], RULES)
-    texts = [template.render(request).text for request in (REQUEST, other)]
-    shared = texts[0][: texts[0].index(DOCUMENTS[0].text)]
-    assert "Rule Two" in shared
-    assert texts[1].startswith(shared)
-
-
 @pytest.mark.parametrize("kind", ["rule-guided", "few-shot", "citation", "compact"])
 def test_a_prompt_that_shows_no_rules_does_not_speak_of_them(kind: str) -> None:
     template = PromptTemplate.of(kind)
@@ -67,13 +58,6 @@ def test_a_prompt_that_shows_no_rules_does_not_speak_of_them(kind: str) -> None:
     assert "rule" not in texts[0].lower()
 
 
-def test_the_standard_prompt_does_not_show_rules() -> None:
-    text = PromptTemplate.standard().render(REQUEST).text
-    assert "rule" not in text.lower()
-    assert DOCUMENTS[2].text in text
-    assert PromptTemplate.standard().render(GenerationRequest(QUERY)).text.count("\n\n") == 1
-
-
 def test_one_rule_is_one_and_many_are_counted_in_digits() -> None:
     one = GenerationRequest(QUERY, (), RULES[:1])
     assert "following One rule to" in PromptTemplate().render(one).text
@@ -82,15 +66,6 @@ def test_one_rule_is_one_and_many_are_counted_in_digits() -> None:
     assert "following 12 rules to" in text
     assert "Rule Ten: " in text
     assert "Rule 12: " in text
-
-
-def test_few_shot_shows_three_solved_cases_and_then_the_query() -> None:
-    text = PromptTemplate.few_shot().render(REQUEST).text
-    assert text.count("Answer:") == 4
-    assert text.count("Answer: ") == 3
-    case = PromptTemplate().case(REQUEST, "Ostra")
-    own = PromptTemplate.few_shot([case]).render(GenerationRequest(QUERY)).text
-    assert f"{QUERY.text}\nAnswer: Ostra.\n" in own
 
 
 def test_documents_are_packed_best_first_and_the_dropped_are_named() -> None:
@@ -151,27 +126,17 @@ def test_a_prompt_that_cannot_fit_without_documents_is_an_error() -> None:
         (" Ostra.", "Ostra"),
         ("\n\n Ostra.\nTime 2014 more", "Ostra"),
         ("Answer: Ostra", "Ostra"),
-        ("J. R.", "J. R."),
         ("J. R..", "J. R."),
-        ("J. R. Smith.", "J. R. Smith"),
         ("Washington D.C.", "Washington D.C."),
         ("Sammy Davis Jr.", "Sammy Davis Jr."),
         ("Ostra...", "Ostra"),
-        ("Group A.", "Group A"),
-        ("No.", "No"),
         ('"Ostra".', "Ostra"),
-        ('"Ostra."', "Ostra"),
         ("**Ostra**", "Ostra"),
-        ("Citizen (Ostra).", "Citizen (Ostra)"),
-        ("1,234.5.", "1,234.5"),
-        ("", ""),
         (" \n ", ""),
-        (".", ""),
         ("Answer:", ""),
         ("<think>\nMaybe.\n</think>\n\nOstra.", "Ostra"),
         ("<think>\nnever ends", ""),
         ("Maybe Sudavia.\n</think>\n\nOstra.", "Ostra"),  # begun by the chat template
-        ("Maybe Sudavia.\n</think>", ""),
     ],
 )
 def test_answers_are_read_from_the_first_line(completion: str, answer: str) -> None:
@@ -195,11 +160,6 @@ def test_a_citation_names_its_fact_and_its_object_is_the_answer() -> None:
     assert template.cited(" Ostra.") == ()
     with pytest.raises(ConfigError, match="supporting fact"):
         template.completion("Ostra")
-
-
-def test_a_plain_template_passes_a_question_through() -> None:
-    question = GenerationRequest(Query("judge", "Is it so? Reply with yes or no only."))
-    assert PromptTemplate.plain().render(question).text == question.query.text
 
 
 def test_templates_by_name_and_their_fingerprints() -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import random
+from dataclasses import replace
 
 import pytest
 
-from rulerag.kg.graph import KnowledgeGraph
-from rulerag.kg.grounding.bindings import FactIndex, body_order, ground
-from rulerag.kg.grounding.index import TableIndex
+from rulerag.kg.grounding.bindings import FactIndex, body_order, ground, groundings_of
 from rulerag.rules import Atom, Rule
-from rulerag.types import Fact
+from rulerag.types import Document, Fact, GenerationRequest, Query
 
-SHAPES = [
+BODIES = [
     (Atom("p", "?x", "?y"),),
     (Atom("p", "?y", "?x"),),
     (Atom("p", "?x", "?z"), Atom("q", "?z", "?y")),
@@ -26,7 +25,9 @@ SHAPES = [
     (Atom("p", "?x", "c"), Atom("q", "?x", "?y")),
     (Atom("p", "?x", "?z"), Atom("q", "?z", "c"), Atom("q", "b", "?y")),
 ]
-WITH_CONSTANTS = [
+HEAD = Atom("h", "?x", "?y")
+RULES = [Rule(HEAD, body, temporal=temporal) for body in BODIES for temporal in (False, True)]
+RULES += [  # constants in heads
     Rule(Atom("h", "?x", "b"), (Atom("p", "?x", "c"),)),
     Rule(Atom("h", "?x", "b"), (Atom("p", "?x", "?z"), Atom("q", "?z", "c"))),
     Rule(Atom("h", "a", "?y"), (Atom("p", "?y", "c"),)),
@@ -51,82 +52,69 @@ def enumerate_groundings(
             for atom, fact in zip(rule.body, chosen, strict=True)
         )
         times = [fact.timestamp for fact in chosen if fact.timestamp is not None]
-        if before is not None and any(t >= before for t in times):
-            continue
-        if rule.temporal and times != sorted(times):
-            continue
-        if consistent and rule.head.object in bound:
+        late = before is not None and any(time >= before for time in times)
+        unordered = rule.temporal and times != sorted(times)
+        if consistent and rule.head.object in bound and not (late or unordered):
             found.add((bound[rule.head.object], rows))
     return found
 
 
-def random_facts(seed: int, *, temporal: bool) -> list[Fact]:
-    rng = random.Random(seed)
-    return [
-        Fact(
-            rng.choice("abc"),
-            rng.choice("pq"),
-            rng.choice("abc"),
-            rng.randrange(4) if temporal else None,
-        )
-        for _ in range(8)
-    ]
-
-
-@pytest.mark.parametrize("temporal", [False, True])
-@pytest.mark.parametrize("body", SHAPES, ids=lambda b: f"{len(b)}-{b[0].subject}{b[0].object}")
-def test_ground_equals_enumeration(body: tuple[Atom, ...], temporal: bool) -> None:
-    rule = Rule(Atom("h", "?x", "?y"), body, temporal=temporal)
-    for seed in range(10):
-        facts = random_facts(seed, temporal=temporal)
-        before = 3 if temporal else None
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{rule.temporal}-{rule.text}")
+def test_ground_equals_enumeration(rule: Rule) -> None:
+    rng, before = random.Random(0), 3 if rule.temporal else None
+    for _ in range(10):
+        facts = [
+            Fact(
+                *map(rng.choice, ("abc", "pq", "abc")), rng.randrange(4) if rule.temporal else None
+            )
+            for _ in range(8)
+        ]
+        found = ground(rule, "a", FactIndex(enumerate(facts)), before)
         expected = enumerate_groundings(rule, "a", facts, before)
-        found = ground(rule, "a", FactIndex(facts), before)
-        assert {(g.answer, g.rows) for g in found} == expected
-        assert len(found) == len(expected)
-
-
-@pytest.mark.parametrize("rule", WITH_CONSTANTS, ids=lambda rule: rule.text)
-def test_constants_in_heads(rule: Rule) -> None:
-    for seed in range(20):
-        facts = random_facts(seed, temporal=False)
-        expected = enumerate_groundings(rule, "a", facts, None)
-        assert {(g.answer, g.rows) for g in ground(rule, "a", FactIndex(facts))} == expected
-
-
-def test_latest_is_the_latest_body_fact() -> None:
-    facts = [Fact("a", "p", "b", 1), Fact("b", "q", "c", 5)]
-    rule = Rule(Atom("h", "?x", "?y"), SHAPES[2], temporal=True)
-    (grounding,) = ground(rule, "a", FactIndex(facts))
-    assert (grounding.answer, grounding.latest) == ("c", 5)
+        assert {(one.answer, one.rows) for one in found} == expected and len(found) == len(expected)
+        for one in found:
+            latest = max((facts[row].timestamp or 0 for row in one.rows), default=0)
+            assert one.rule is rule and one.latest == (latest if rule.temporal else None)
 
 
 def test_bodies_are_ordered_so_that_joins_stay_small() -> None:
     closing = (Atom("p", "?x", "?z"), Atom("q", "?z", "?y"), Atom("p", "?x", "?x"))
-    assert body_order(Rule(Atom("h", "?x", "?y"), closing)) == [2, 0, 1]
+    assert body_order(Rule(HEAD, closing)) == [2, 0, 1]
     constant = (Atom("q", "c", "?y"), Atom("p", "?x", "?z"), Atom("p", "?z", "?y"))
-    assert body_order(Rule(Atom("h", "?x", "?y"), constant)) == [1, 2, 0]
-    apart = (Atom("q", "?z", "?w"), Atom("p", "?x", "?y"))
-    assert body_order(Rule(Atom("h", "?x", "?y"), apart)) == [1, 0]
+    assert body_order(Rule(HEAD, constant)) == [1, 2, 0]
+    apart = Rule(HEAD, (Atom("q", "?z", "?w"), Atom("p", "?x", "?y")))
+    assert body_order(apart) == [1, 0]
 
 
-def test_a_body_that_is_not_connected_grounds_nothing() -> None:
-    facts = [Fact("a", "p", "b"), Fact("b", "q", "c")]
-    apart = Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"), Atom("q", "?z", "?w")))
-    assert ground(apart, "a", FactIndex(facts)) == []
+def test_what_grounds_nothing() -> None:
+    index = FactIndex(enumerate([Fact("a", "p", "b"), Fact("b", "q", "c")]))
+    assert ground(Rule(HEAD, (Atom("p", "?x", "?y"), Atom("q", "?z", "?w"))), "a", index) == []
+    assert ground(Rule(HEAD, BODIES[0]), "nobody", index) == []
+    assert ground(Rule(HEAD, (Atom("new", "?x", "?y"),)), "a", index) == []
 
 
-def test_unknown_names_ground_nothing() -> None:
-    table = FactIndex([Fact("a", "p", "b")])
-    assert ground(Rule(Atom("h", "?x", "?y"), (Atom("p", "?x", "?y"),)), "nobody", table) == []
-    assert ground(Rule(Atom("h", "?x", "?y"), (Atom("new", "?x", "?y"),)), "a", table) == []
-
-
-def test_neighbours_show_a_loop_from_both_ends() -> None:
-    train = KnowledgeGraph.from_facts([("a", "p", "a"), ("b", "p", "a")]).train
-    around = TableIndex(train).neighbours(0)
-    assert sorted(zip(around.relation.tolist(), around.other.tolist(), strict=True)) == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
+def test_a_request_carries_its_groundings_until_it_is_changed() -> None:
+    facts = (
+        (Fact("b", "q", "c"), Fact("a", "p", "b")),
+        (Fact("a", "p", "c"),),
+        (Fact("c", "q", "d"),),
+    )
+    documents = tuple(Document(f"d{n}", "t", stated) for n, stated in enumerate(facts))
+    chain, plain = RULES[4], RULES[0]
+    asked = GenerationRequest(Query("q", "?", "a", "h"), documents, (chain, plain))
+    known = groundings_of(asked)
+    assert [(one.rule, one.answer, one.rows) for one in known.found] == [
+        (chain, "c", (0, 0)),  # places of documents
+        (chain, "d", (1, 2)),
+        (plain, "b", (0,)),
+        (plain, "c", (1,)),
     ]
+    carrying = replace(asked, groundings=known)
+    assert groundings_of(carrying) is known and carrying == asked
+    for change in (
+        {"documents": documents[1:]},
+        {"rules": (plain,)},
+        {"query": Query("q", "?", "b", "h")},
+    ):
+        found = groundings_of(replace(carrying, **change))
+        assert found == groundings_of(replace(asked, **change)) and found.found != known.found

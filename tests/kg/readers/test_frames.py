@@ -1,13 +1,12 @@
-"""Graphs from data frames and networkx."""
+"""Graphs from data frames."""
 
 from __future__ import annotations
 
 import datetime as dt
-from typing import Any
 
 import pytest
 
-from rulerag.errors import ConfigError, DataFormatError, EmptyDataError, UnknownNameError
+from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg import KnowledgeGraph
 from rulerag.types import Fact
 
@@ -59,44 +58,6 @@ def test_moments_years_and_missing_values(library: str) -> None:
         KnowledgeGraph.from_frame(years, columns="subject=Persn")
 
 
-def test_what_is_no_frame_and_no_graph() -> None:
+def test_what_is_no_frame() -> None:
     with pytest.raises(DataFormatError, match=r"found list — .*from_facts"):
         KnowledgeGraph.from_frame([("a", "r", "b")])
-    with pytest.raises(DataFormatError, match="expected a networkx graph, found list"):
-        KnowledgeGraph.from_networkx([("a", "b")])
-
-
-def _staff(kind: str) -> Any:
-    graph = getattr(pytest.importorskip("networkx"), kind)()
-    graph.add_node(1, name="Anna Meyer")
-    graph.add_node(2, name="Acme")
-    graph.add_edge(1, 2, type="works for", since="02.01.2023")
-    graph.add_edge(2, 1, type="pays", since="03.01.2023", weight=3)
-    return graph
-
-
-@pytest.mark.parametrize("kind", ["DiGraph", "MultiDiGraph"])
-def test_edges_are_facts_and_nodes_have_labels(kind: str) -> None:
-    graph = KnowledgeGraph.from_networkx(_staff(kind))
-    assert list(graph.train) == [Fact("1", "works for", "2", 0), Fact("2", "pays", "1", 1)]
-    assert graph.entities.labels == ["Anna Meyer", "Acme"]
-    assert graph.calendar.format(0) == "2023-01-02"
-    assert graph.notes["other_columns"] == ["weight"]
-
-
-def test_the_relation_is_named_or_the_key_of_an_edge() -> None:
-    networkx = pytest.importorskip("networkx")
-    graph = networkx.MultiDiGraph([("a", "b", "knows", {}), ("a", "b", "likes", {})])
-    assert [fact.relation for fact in KnowledgeGraph.from_networkx(graph).train] == [
-        "knows",
-        "likes",
-    ]
-    plain = networkx.DiGraph([("a", "b", {"how": "knows"})])
-    with pytest.raises(DataFormatError, match=r"edges have how — name it"):
-        KnowledgeGraph.from_networkx(plain)
-    (fact,) = KnowledgeGraph.from_networkx(plain, relation="how").train
-    assert fact == Fact("a", "knows", "b")
-    with pytest.raises(UnknownNameError, match=r"'who'.*did you mean 'how'"):
-        KnowledgeGraph.from_networkx(plain, relation="who")
-    with pytest.raises(EmptyDataError):
-        KnowledgeGraph.from_networkx(networkx.DiGraph([]), relation=None)

@@ -1,4 +1,4 @@
-"""Exports of Neo4j: the import format, and the one file of APOC."""
+"""Exports of Neo4j in its import format."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg import KnowledgeGraph, Verbalizer
 
 PEOPLE = "personId:ID(Person),name,age:int,:LABEL\n1,Anna Meyer,41,Person\n2,Ben,30,Person;Boss\n"
-FIRMS = "id:ID(Firm),name,:LABEL\n1,Acme,Firm\n2,Ben,Firm\n"
+FIRMS = "id:ID(Firm),name,:LABEL\n1,Acme,Firm\n2,Ben,Firm\n3,Idle,Firm\n"
 EDGES = """\
 :START_ID(Person),:END_ID(Firm),:TYPE,since:date,role
 1,1,WORKS_FOR,2023-01-02,chef
@@ -33,24 +33,13 @@ def test_nodes_and_relationships(tmp_path: Path) -> None:
     ]
     assert graph.entities.names == ["Person/1", "Firm/1", "Person/2", "Firm/2"]
     assert graph.notes["other_columns"] == ["role"]
+    assert graph.notes["nodes_without_relationship"] == 1
     undated = KnowledgeGraph.load(tmp_path, columns="time=none")
     assert _words(undated)[0] == "Anna Meyer works for Acme."
     with pytest.raises(ConfigError, match=r"no property 'from'.*since, role"):
         KnowledgeGraph.load(tmp_path, columns="time=from")
     with pytest.raises(ConfigError, match="its own columns"):
         KnowledgeGraph.load(tmp_path, columns="subject=name")
-
-
-def test_the_one_file_of_apoc(tmp_path: Path) -> None:
-    path = tmp_path / "all.csv"
-    path.write_text(
-        '"_id","_labels","name","_start","_end","_type","since"\n'
-        '"0",":Person","Anna",,,,\n"1",":Firm","Acme",,,,\n"2",":Firm","Idle",,,,\n'
-        ',,,"0","1","WORKS_FOR","2020"\n'
-    )
-    graph = KnowledgeGraph.load(path)
-    assert _words(graph) == ["Time 2020 Anna works for Acme."]
-    assert graph.notes["nodes_without_relationship"] == 1
 
 
 def test_faults_name_file_and_line(tmp_path: Path) -> None:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 
 from rulerag.errors import ConfigError
 from rulerag.io import read_json
-from tests.training.conftest import alike, changed, weights
+from tests.training.conftest import SECONDS, KilledAt, alike, changed, weights
+from training.common.checkpoint import TrainingError
 from training.common.processes import Processes, check_precision, own_device
+from training.common.settings import TrainingSettings
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
+from training.retriever.run import train_retriever
+from training.retriever.settings import RetrieverSettings
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # PEFT and TRL on transformers 5.23
@@ -22,10 +32,7 @@ pytestmark = [
 ]
 Make = Callable[..., GeneratorSettings]
 Two = Callable[[Callable[[], object]], list[int | None]]
-
-
-class Killed(Exception):
-    """Stands for the end of a process."""
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -33,7 +40,7 @@ class Killed(Exception):
     [
         pytest.param({"rank": 0}, marks=pytest.mark.slow),
         pytest.param({"gradient_checkpointing": True}, marks=pytest.mark.slow),
-        {"samples": 11, "epochs": 3},  # eight examples a step, then three: a process has none
+        {"samples": 11},  # eight examples a step, then three: a process has none
     ],
     ids=str,
 )
@@ -53,94 +60,64 @@ def test_two_killed_processes_go_on_and_one_alone_may_not(
 ) -> None:
     changes = {"batch_size": 4, "epochs": 3, "max_queries": 3}
     whole, cut = (make(**changes, out=str(tmp_path / name)) for name in ("whole", "cut"))
-
-    def kill(step: int) -> None:
-        if step == 4:
-            raise Killed
-
     assert two_processes(lambda: train_generator(whole)) == [0, 0]
-    assert two_processes(lambda: train_generator(cut, after_step=kill)) == [1, 1]
-    # A checkpoint that was cut off while it was written.
-    (tmp_path / "cut" / "run" / "checkpoint-5").mkdir()
+    assert two_processes(lambda: train_generator(cut, callbacks=[KilledAt(4)])) == [1, 1]
     with pytest.raises(ConfigError, match="that 2 processes began, and here are 1"):
         train_generator(cut)
     assert two_processes(lambda: train_generator(cut)) == [0, 0]
     first, second = (read_json(tmp_path / name / "metrics.json") for name in ("whole", "cut"))
-    assert second == first and len(first["history"]) == 3
+    assert second == first and len(first["history"]) == 4
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "cut")
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert two_processes(lambda: train_generator(cut)) == [0, 0], "a finished run is not repeated"
 
 
 def test_what_one_process_finds_wrong_ends_all(
     make: Make, tmp_path: Path, two_processes: Two
 ) -> None:
-    def refused(out: str) -> None:
-        with pytest.raises(ConfigError, match="other settings"):
-            train_generator(make(out=out, seed=1))
+    wild = make(learning_rate=1e38, max_grad_norm=1e30, warmup_steps=2, rank=0, batch_size=8)
 
-    def diverged() -> None:
-        from training.common.checkpoint import TrainingError
-
-        with pytest.raises(TrainingError, match="is kept; with a lower learning_rate"):
-            train_generator(
-                make(learning_rate=1e38, max_grad_norm=1e30, warmup_steps=2, rank=0, batch_size=8)
-            )
-
-    train_generator(make(out=str(tmp_path / "done"), max_steps=1))
-    assert two_processes(lambda: refused(str(tmp_path / "done"))) == [0, 0]
-    assert two_processes(diverged) == [0, 0]
-
-
-def test_processes_share_and_gather(two_processes: Two, tmp_path: Path) -> None:
     def work() -> None:
-        several = Processes("cpu")
+        with pytest.raises(TrainingError, match="is kept; with a lower learning_rate"):
+            train_generator(wild)
+        with pytest.raises(ConfigError, match="other settings"):
+            train_generator(changed(wild, seed=1))
+
+    assert two_processes(work) == [0, 0]
+
+
+def test_processes_share_gather_and_take_turns(two_processes: Two, tmp_path: Path) -> None:
+    def refuse() -> None:
+        raise ConfigError("says the first")
+
+    def work() -> None:
+        several = Processes()  # of the CPU where no device is named, too
         items = list(range(5))
         mine = several.share(items)
         assert mine == items[several.rank :: 2]
         assert several.gather([item * 10 for item in mine]) == [0, 10, 20, 30, 40]
         assert several.first(lambda: several.rank) == 0
-        assert several.total(torch.tensor(several.rank + 1.0)) == 3
+        place = tmp_path / "kept"
+        there = several.in_turn(lambda: place.exists() or place.touch())
+        assert bool(there) == (several.rank == 1), "who comes later finds what the first kept"
         with pytest.raises(ConfigError, match="says the first"):
-            several.first(_refuse)
+            several.in_turn(refuse)
         several.end()
 
-    assert two_processes(work) == [0, 0]
-    assert Processes("cpu").gather([3, 4]) == [3, 4] and Processes("cpu").total(torch.ones(())) == 1
+    if torch.cuda.device_count() < 2:
+        assert two_processes(work) == [0, 0]
+    assert Processes("cpu").gather([3, 4]) == [3, 4]
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="each process takes a GPU here")
-def test_processes_meet_without_a_gpu_even_where_no_device_is_named(two_processes: Two) -> None:
-    def work() -> None:
-        several = Processes()
-        assert several.gather([several.rank]) == [0, 1], "two first processes would both write"
-        several.end()
-
-    assert two_processes(work) == [0, 0]
-
-
-def _refuse() -> None:
-    raise ConfigError("says the first")
-
-
-def test_a_launcher_that_shards_the_model_is_refused(
-    two_processes: Two, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ACCELERATE_USE_FSDP", "true")
-
-    def work() -> None:
-        with pytest.raises(ConfigError, match="shards the model by FSDP"):
-            Processes("cpu")
-
-    assert two_processes(work) == [0, 0]
-
-
-def test_several_processes_of_mpi_are_several(
+def test_several_processes_of_mpi_are_several_and_shards_are_refused(
     two_processes: Two, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`accelerate launch --cpu --mpirun_hostfile …` names them as MPI does."""
 
     def work() -> None:
+        os.environ["ACCELERATE_USE_FSDP"] = "true"
+        with pytest.raises(ConfigError, match="shards the model by FSDP"):
+            Processes("cpu")
+        del os.environ["ACCELERATE_USE_FSDP"]
         for name, mpi in (("RANK", "RANK"), ("WORLD_SIZE", "SIZE"), ("LOCAL_WORLD_SIZE", None)):
             os.environ[f"OMPI_COMM_WORLD_{mpi or 'LOCAL_SIZE'}"] = os.environ.pop(name)
         os.environ["OMPI_COMM_WORLD_LOCAL_RANK"] = os.environ.pop("LOCAL_RANK")
@@ -164,28 +141,96 @@ def test_a_launcher_that_starts_one_process_for_several_is_refused(
     assert "--multi_gpu --num_processes 2" in str(told.value.hint)
 
 
-def test_devices_are_each_process_own() -> None:
-    own_device("", gpus=0, local_world=4)
-    own_device("cuda", gpus=4, local_world=4)
-    own_device("cuda:1", gpus=2, local_world=1)
-    own_device("cpu", gpus=1, local_world=2)
-    with pytest.raises(ConfigError, match="2 processes on this machine, and 1 GPU") as told:
-        own_device("cuda", gpus=1, local_world=2)
-    assert "device=cpu" in str(told.value.hint)
-    with pytest.raises(ConfigError, match="2 processes cannot share cuda:0"):
-        own_device("cuda:0", gpus=2, local_world=2)
-    with pytest.raises(ConfigError, match="there is no GPU here"):
-        own_device("cuda", gpus=0, local_world=1)
+def test_devices_and_precisions_that_do_not_go_are_named() -> None:
+    for device, gpus, world in (("", 0, 4), ("cuda", 4, 4), ("cuda:1", 2, 1), ("cpu", 1, 2)):
+        own_device(device, gpus=gpus, local_world=world)
+    for device, gpus, world, message in (
+        ("cuda", 1, 2, "2 processes on this machine, and 1 GPU"),
+        ("cuda:0", 2, 2, "2 processes cannot share cuda:0"),
+        ("cuda", 0, 1, "there is no GPU here"),
+    ):
+        with pytest.raises(ConfigError, match=message):
+            own_device(device, gpus=gpus, local_world=world)
     with pytest.raises(ConfigError, match="device"):
         Processes("gpu")
-
-
-def test_a_precision_that_a_device_lacks_is_named() -> None:
-    check_precision("bf16", "cpu", bf16=False, otherwise="fp16")
-    check_precision("fp16", "cuda:0", bf16=False, otherwise="fp16")
-    check_precision("bf16", "cuda:0", bf16=True, otherwise="fp16")
+    for precision, device, bf16 in (("bf16", "cpu", False), ("fp16", "cuda:0", False)):
+        check_precision(precision, device, bf16=bf16, otherwise="fp16")
     with pytest.raises(ConfigError, match="does not compute in bf16") as told:
         check_precision("bf16", "cuda:0", bf16=False, otherwise="fp16")
     assert told.value.hint == "precision=fp16" and told.value.key == "training.precision"
-    with pytest.raises(ConfigError, match="fp16 is not trained on cpu"):
-        Processes("cpu", "fp16")
+
+
+def started(launcher: str, settings: TrainingSettings, errors: Path) -> subprocess.Popen[str]:
+    """A training of some settings, in two processes of a launcher."""
+    config = errors.with_suffix(".yaml")
+    config.write_text(json.dumps(settings.model_dump(mode="json")), encoding="utf-8")
+    kind = "generator" if isinstance(settings, GeneratorSettings) else "retriever"
+    with open(errors, "w", encoding="utf-8") as written:
+        return subprocess.Popen(
+            [sys.executable, "-m", *launcher.split(), "-m", f"training.{kind}", str(config)],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=written,
+            text=True,
+        )
+
+
+def finished(run: subprocess.Popen[str], errors: Path) -> str:
+    """What it wrote; fails with its errors."""
+    try:
+        written, _ = run.communicate(timeout=2 * SECONDS)  # imports take their time
+    except subprocess.TimeoutExpired:
+        run.terminate()  # the launcher ends those that it started
+        run.communicate(timeout=60)
+        pytest.fail(errors.read_text())
+    assert run.returncode == 0, errors.read_text()
+    return written
+
+
+@pytest.mark.slow
+def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
+    short: Make, tmp_path: Path
+) -> None:
+    one = short(batch_size=8, out=str(tmp_path / "one"))
+    train_generator(one)
+    two = changed(one, batch_size=4, out=str(tmp_path / "two"))
+    errors = tmp_path / "errors.txt"
+    launcher = "torch.distributed.run --standalone --nproc_per_node 2"
+    written = finished(started(launcher, two, errors), errors)
+    assert written.count("written to") == 1, "the first process speaks for all"
+    alike(tmp_path / "one", tmp_path / "two")
+    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
+    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_accelerate_goes_on_to_the_same_end_when_a_process_is_killed(
+    settings: Callable[..., RetrieverSettings], still_encoder: Path, tmp_path: Path
+) -> None:
+    one = settings(query=str(still_encoder), max_steps=60, every=4, out=str(tmp_path / "one"))
+    one = changed(one, epochs=60)
+    expected = train_retriever(one)
+    two = changed(one, out=str(tmp_path / "two"))
+    errors = tmp_path / "errors.txt"
+    # On the CPU it starts two by this name too; `--cpu` starts one (see training.common.processes).
+    launcher = (
+        "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
+        "--mixed_precision no --dynamo_backend no --main_process_port 0"
+    )
+    run = started(launcher, two, errors)
+    kept = tmp_path / "two" / "run"
+    end = time.monotonic() + 2 * SECONDS
+    while not any(kept.glob("checkpoint-*/complete")):
+        assert run.poll() is None and time.monotonic() < end, errors.read_text()
+        time.sleep(0.01)
+    for process in psutil.Process(run.pid).children(recursive=True):
+        if process.environ().get("RANK") == "1":
+            process.send_signal(signal.SIGKILL)
+            break
+    run.communicate(timeout=SECONDS)
+    assert run.returncode, "the launcher says that a process failed"
+    assert not (tmp_path / "two" / "metrics.json").exists()
+    finished(started(launcher, two, errors), errors)
+    metrics = read_json(tmp_path / "two" / "metrics.json")
+    for row, other in zip(expected["history"], metrics["history"], strict=True):
+        assert other == pytest.approx(row, rel=1e-3, abs=1e-2)

@@ -49,8 +49,10 @@ def test_pairs_are_drawn_by_seed_and_tuning_queries_are_never_trained_on(
         e.request.query.id for e in made.examples
     ]
     whole = make_instructions(changed(settings, samples=0), world_dataset)
-    pairs = sum(len(q.answers) for i, q in asked.items() if i not in tuned)
-    assert len(whole.examples) == pairs
+    assert len(whole.examples) == sum(len(q.answers) for i, q in asked.items() if i not in tuned)
+    assert {query.id for query in tuning_queries(settings, world_dataset)} == tuned
+    few = [query.id for query in tuning_queries(changed(settings, max_queries=3), world_dataset)]
+    assert len(few) == 3 and set(few) <= tuned
 
 
 def test_ssft_sees_no_rule_in_retrieval_and_prompt(
@@ -106,15 +108,10 @@ def test_a_citation_of_a_chain_names_the_bridge() -> None:
     request = GenerationRequest(Query("q", "?", "A", "live in"), documents, (direct, rule))
     cited = supporting_fact(request, "DE", {})
     assert cited == Citation("A", "vote in"), "the subject's own first"
-    template = CompactTemplate()
-    assert template.completion("DE", cited) == " > @ vote in | DE"
-    assert supporting_fact(replace(request, rules=()), "DE", {}) == cited
+    assert CompactTemplate().completion("DE", cited) == " > @ vote in | DE"
     cited = supporting_fact(replace(request, rules=(rule,)), "DE", {})
     assert cited == Citation("Ulm", "lies in", bridge=True), "the rule leads there"
-    assert template.completion("DE", cited) == " > Ulm lies in | DE"
-    assert template.parse(template.completion("DE", cited)) == "DE"
-    assert PromptTemplate.citation().completion("DE", cited) == " Ulm | lies in | DE."
-    assert template.completion("B", Citation("A", "host", inverse=True)) == " < B | host @"
+    assert CompactTemplate().completion("DE", cited) == " > Ulm lies in | DE"
 
 
 def test_citing_keeps_supported_answers_only(
@@ -130,17 +127,6 @@ def test_citing_keeps_supported_answers_only(
         assert example.answer in words and isinstance(example.fact, Citation)
     with pytest.raises(EmptyDataError, match="nothing to train on"):
         make_instructions(changed(settings, top_k=1, samples=1, seed=3), world_dataset, cited=True)
-
-
-def test_tuning_queries_are_those_that_a_run_keeps(
-    settings: GeneratorSettings, world_dataset: RuleQADataset
-) -> None:
-    made = make_instructions(settings, world_dataset)
-    kept = [request.query for request in made.tuning]
-    assert tuning_queries(settings, world_dataset) == kept
-    few = [query.id for query in tuning_queries(changed(settings, max_queries=3), world_dataset)]
-    every = [query.id for query in kept]
-    assert len(few) == 3 and set(few) <= set(every) and few != every[:3], "drawn, not the first"
 
 
 def test_a_folder_is_the_same_however_it_is_spelled(
@@ -180,67 +166,37 @@ def test_cases_are_drawn_from_the_split_and_stand_in_neither_part(
     assert len(ssft.cases) == 3 and not any(case.rules for case in ssft.cases)
     cited = make_instructions(changed(settings, shots=2), world_dataset, cited=True)
     assert len(cited.cases) == 2 and all(case.fact for case in cited.cases)
+    with pytest.raises(ConfigError, match=r"data\.shots"):
+        changed(settings, shots=3, template="compact")
     with pytest.raises(EmptyDataError, match="leaves nothing"):
         make_instructions(changed(settings, shots=10_000), world_dataset)
 
 
-def test_shots_are_a_setting_of_templates_that_show_cases(settings: GeneratorSettings) -> None:
-    assert changed(settings, shots=3).fingerprint != settings.fingerprint
-    with pytest.raises(ConfigError, match=r"data\.shots"):
-        changed(settings, shots=3, template="compact")
-
-
-@pytest.mark.parametrize("name", ["llama2-7b", "llama2-13b", "mistral-7b", "chatglm2-6b"])
-def test_the_papers_settings_are_those_of_table_7_and_of_the_method(name: str) -> None:
-    table = {
-        "llama2-7b": (3e-4, 8, 32, 5, 8),
-        "llama2-13b": (3e-4, 16, 32, 10, 4),
-        "mistral-7b": (3e-5, 4, 16, 5, 8),
-        "chatglm2-6b": (3e-5, 4, 16, 5, 8),
-    }
-    made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
+@pytest.mark.parametrize(
+    ("name", "table"),
+    [
+        ("llama2-7b", (3e-4, 8, 32, 5, 8)),
+        ("llama2-13b", (3e-4, 16, 32, 10, 4)),
+        ("mistral-7b", (3e-5, 4, 16, 5, 8)),
+        ("chatglm2-6b", (3e-5, 4, 16, 5, 8)),
+    ],
+)
+def test_the_papers_settings_are_those_of_table_7(name: str, table: tuple[float, ...]) -> None:
+    made = GeneratorSettings.load(CONFIGS / f"generator-{name}.yaml")
     training, adapter = made.training, made.lora
     rates = (training.learning_rate, adapter.rank, adapter.alpha)
-    assert (*rates, training.warmup_steps, training.batch_size) == table[name]
+    assert (*rates, training.warmup_steps, training.batch_size) == table
     fixed = (adapter.dropout, training.epochs, made.validation.every_epochs)
     assert (*fixed, training.max_length, made.data.samples) == (0.05, 50, 3, 5120, 2048)
     lora = adapter_config(made)
     assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.lora.rank
-    assert (
-        made.model.quantization == "4bit" and made.data.shots == 3 and made.dataset.split == "f_g"
-    )
+    assert (made.model.quantization, made.data.shots) == ("4bit", 3)
     assert isinstance(made.prompts, PromptTemplate) and made.prompts.order == "paper"
+    guided = made.finding.to_dict()["retriever"]
     trained = load_config(CONFIGS / "rgft-ruleqa-i.yaml")
-    found_by = made.finding.to_dict()
-    guided = found_by["retriever"]
     assert guided["retriever"] == {"type": "dense", "encoder": trained["out"]}, "RGFT's"
-    assert (
-        guided["type"] == "guided" and guided["compose"] == "append" and not guided["include_plain"]
-    )
-    assert (guided["per_rule_k"], made.top_k) == (10, 10)
-    assert set(found_by) == {"selector", "retriever"}, "nothing that is ours"
-
-
-def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
-    found_by = {
-        "selector": {"type": "head", "max_rules": 8, "rank_by": "support"},
-        "retriever": {
-            "type": "guided",
-            "compose": "substitute",
-            "merge": "evidence",
-            "retriever": {
-                "type": "time_aware",
-                "distinct_facts": True,
-                "retriever": {"type": "bm25", "dates": "token"},
-            },
-        },
-    }
-    for name, rank in (("nano", 0), ("nano-lora", 16), ("nano-lora-dated", 16)):
-        made = GeneratorSettings.from_config(load_config(CONFIGS / f"generator-{name}.yaml"))
-        assert (made.lora.rank, made.lora.targets, made.data.shots) == (rank, (), 0)
-        assert (made.model.template, made.model.quantization) == (None, "")
-        assert (made.training.precision, made.training.max_length) == ("fp32", 1024)
-        assert made.finding.to_dict() == found_by
+    assert (guided["type"], guided["compose"]) == ("guided", "append")
+    assert not guided["include_plain"] and (guided["per_rule_k"], made.top_k) == (10, 10)
 
 
 @pytest.mark.parametrize(
@@ -260,5 +216,4 @@ def test_the_small_configurations_take_nothing_over_from_the_papers() -> None:
 )
 def test_bad_settings_are_named(override: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named.replace(".", r"\.")):
-        config = load_config(CONFIGS / "generator-llama2-7b.yaml", [override])
-        _ = GeneratorSettings.from_config(config).prompts
+        _ = GeneratorSettings.load(CONFIGS / "generator-llama2-7b.yaml", [override]).prompts

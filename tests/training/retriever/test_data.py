@@ -102,41 +102,29 @@ def test_hops_are_asked_in_training_as_in_retrieval(small: RuleQADataset) -> Non
     assert set(learned) <= set(asked) and len(learned) == 2
 
 
-def test_few_shot_draws_by_seed_and_keeps_the_tuning_queries(world_dataset: RuleQADataset) -> None:
-    whole, few = (prepare(world_dataset, num_queries=n) for n in (0, 5))
-    assert few.tuning == whole.tuning and len(few.queries) == len(few.oracle) == 5
-    assert {q.id for q in few.queries} < {q.id for q in whole.queries}
-    assert {e.query for e in few.examples} <= set(range(5))
-    assert few.queries == prepare(world_dataset, num_queries=5).queries
-
-
 def test_without_rules_and_mixed(small: RuleQADataset) -> None:
     plain = prepare(small, method="ssft", tuning_share=0.01)
     assert [e.text for e in plain.examples] == ["what does ann visit ?", "what does c visit ?"]
     assert plain.examples[0].positives.tolist() == [0, 2, 3, 4, 5]
     assert plain.selector is None
-    mixed = prepare(small, method="mixed", tuning_share=0.01)
-    assert len(mixed.examples) == 7
-
-
-def test_fewer_rules_make_fewer_examples(small: RuleQADataset) -> None:
+    assert len(prepare(small, method="mixed", tuning_share=0.01).examples) == 7
     assert len(prepare(small, max_rules=1, tuning_share=0.01).examples) == 2
 
 
-def test_a_tenth_is_kept_by_seed(world_dataset: RuleQADataset) -> None:
+def test_queries_are_kept_for_tuning_and_drawn_by_seed(world_dataset: RuleQADataset) -> None:
     one, again, other = (prepare(world_dataset, seed=seed) for seed in (0, 0, 1))
     judged = len(world_dataset.qrels("f_r"))
     assert len(one.tuning) == round(judged / 10)
     assert len(one.tuning) + len(one.queries) == judged
     assert not {q.id for q in one.tuning} & {q.id for q in one.queries}
     assert one.tuning == again.tuning != other.tuning
-
-
-def test_other_queries_may_be_tuned_on(world_dataset: RuleQADataset) -> None:
+    few = prepare(world_dataset, num_queries=5)
+    assert few.tuning == one.tuning and len(few.queries) == len(few.oracle) == 5
+    assert {q.id for q in few.queries} < {q.id for q in one.queries}
+    assert few.queries == prepare(world_dataset, num_queries=5).queries
     data = prepare(world_dataset, validation={"split": "f_g"})
     assert {q.id for q in data.tuning} == {q.id for q in world_dataset.query_set("f_g")}
-    assert len(data.queries) == len(world_dataset.qrels("f_r")), "none of F_R is held back"
-    assert data.tuning == prepare(world_dataset, validation={"split": "f_g"}).tuning
+    assert len(data.queries) == judged, "none of F_R is held back"
     assert data.tuning != prepare(world_dataset, validation={"split": "f_g"}, seed=1).tuning
 
 

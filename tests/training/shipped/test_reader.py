@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast
 
 SHIPPED = Path(rulerag.__file__).parent / "models" / "nano-llama"
-GRAPHS = ("icews14", "yago", "wiki", "fb15k237", "nell995")
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -54,15 +53,11 @@ def test_the_symbolic_reader_answers_every_episode(stage: Stage) -> None:
         assert " ".join(CompactTemplate().cited(said_so)) == shown
 
 
-def test_names_are_new_in_every_episode() -> None:
-    names, rng = NameSource(), Random(0)
-    seen = [make_episode(rng, names, STAGES[-1]).request.query.subject for _ in range(100)]
-    assert len(set(seen)) > 90
-
-
-def test_episodes_depend_on_the_seed_alone() -> None:
-    first, second = (make_episode(Random(5), NameSource(), STAGES[-1]) for _ in range(2))
-    assert first == second
+def test_episodes_are_new_and_depend_on_the_seed_alone() -> None:
+    rng = Random(5)
+    made = [make_episode(rng, NameSource(), STAGES[-1]) for _ in range(100)]
+    assert len({episode.request.query.subject for episode in made}) > 90
+    assert make_episode(Random(5), NameSource(), STAGES[-1]) == made[0]
 
 
 @cache
@@ -93,33 +88,28 @@ def test_batches_ask_for_completions_and_tell_of_documents() -> None:
         assert before.endswith(shown)
 
 
-def test_training_learns() -> None:
+def test_training_learns_all_but_the_token_vectors() -> None:
     training = small(rows=6)
-    losses = [training.advance()["citing"] for _ in range(20)]
+    before = {k: v.clone() for k, v in training.model.state_dict().items()}
+    losses = [training.advance(step)["citing"] for step in range(20)]
     assert sum(losses[-5:]) < 0.8 * sum(losses[:5])
+    after = training.model.state_dict()
+    same = {name for name in before if torch.equal(before[name], after[name])}
+    assert same <= {"model.embed_tokens.weight", "lm_head.weight"} and same
 
 
 def test_a_run_that_stopped_goes_on_to_the_same_weights(tmp_path: Path) -> None:
-    whole, parts = small(steps=4), small(steps=4)
-    whole.run(tmp_path / "whole.pt")
+    """A gate that every step opens: the stage that was reached comes back, too."""
+    easy = {"steps": 4, "gate": 0.0, "window": 1}
+    whole, parts, again = (small(**easy) for _ in range(3))
+    whole.run()
     parts.run(tmp_path / "parts.pt", until=2)
-    again = small(steps=4)
     again.run(tmp_path / "parts.pt")
-    assert again.step == whole.step == 4
+    assert again.curriculum.entered == whole.curriculum.entered == [0, 1, 2, 3]
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, again.model.state_dict()[name]), name
     with pytest.raises(ConfigError, match="other settings"):
         small(steps=5).run(tmp_path / "parts.pt")
-
-
-def test_token_vectors_are_kept_and_the_rest_is_trained() -> None:
-    training = small()
-    before = {k: v.clone() for k, v in training.model.state_dict().items()}
-    for _ in range(2):
-        training.advance()
-    after = training.model.state_dict()
-    same = {name for name in before if torch.equal(before[name], after[name])}
-    assert same <= {"model.embed_tokens.weight", "lm_head.weight"} and same
 
 
 def test_written_folders_open_and_name_their_prompt(tmp_path: Path) -> None:
@@ -136,22 +126,20 @@ def test_written_folders_open_and_name_their_prompt(tmp_path: Path) -> None:
     assert "invented episodes" in (tmp_path / "README.md").read_text()
 
 
-@pytest.mark.parametrize("name", GRAPHS)
-def test_every_real_name_comes_back_whole(name: str, graph_folder: Callable[[str], Path]) -> None:
+def test_every_real_name_and_odd_text_comes_back_whole(
+    graph_folder: Callable[[str], Path],
+) -> None:
     from transformers import AutoTokenizer
 
-    folder = graph_folder(name)
+    folder = graph_folder("nell995")
     shipped = AutoTokenizer.from_pretrained(SHIPPED, local_files_only=True)
     texts = []
     for file in ("entity2id.txt", "relation2id.txt"):
-        lines = (folder / file).read_text(encoding="utf-8").splitlines()[:20_000]
+        lines = (folder / file).read_text(encoding="utf-8").splitlines()[:5000]
         names = [line.split("\t")[0] for line in lines]
         texts += [f" {form}" for n in names for form in (n, n.replace("_", " "))]
     ids = shipped(texts, add_special_tokens=False)["input_ids"]
     assert shipped.batch_decode(ids) == texts
-
-
-def test_odd_texts_come_back_whole() -> None:
     for text in (" 北京\u00a0\u200b", " naïve — ½\t€", " <s>", " a  b"):
         ids = tokenizer()(text, add_special_tokens=False)["input_ids"]
         assert tokenizer().decode(ids) == text

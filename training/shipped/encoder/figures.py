@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rulerag.kg import KnowledgeGraph
+from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.guided import HeadRelationSelector
 from rulerag.ruleqa import BENCHMARKS, RuleQADataset, RuleQASettings, build, validation_graph
 from rulerag.synthetic import World
-from training.common.validation import CorpusMatrix, answer_recall
+from training.common.validation import answer_recall
 
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders import SentenceEncoder
@@ -34,11 +35,13 @@ def dataset_figures(
         ``plain``; ``guided``, the ten best of all searches; ``guided_union``, the ten best of each
         (RuleRAG, arXiv:2410.22353, section 4.3), and its mean size ``documents_per_query_union``.
     """
-    matrix = CorpusMatrix.encode(dataset.corpus, encoder, cache=False, progress=progress)
+    retriever = DenseRetriever(
+        dataset.corpus, encoder, similarity="cosine", cache=False, progress=progress
+    )
     queries = dataset.query_set("balanced")
     selector = HeadRelationSelector(dataset.rules, max_rules=_GUIDES, rank_by="support")
-    plain = answer_recall(encoder, matrix, dataset.corpus, queries, None)
-    guided = answer_recall(encoder, matrix, dataset.corpus, queries, selector)
+    plain = answer_recall(retriever, queries, None)
+    guided = answer_recall(retriever, queries, selector)
     return {
         "queries": float(len(queries)),
         "documents": float(len(dataset.corpus)),

@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
-from rulerag.io import prepare_folder, read_json, read_text, write_json, write_text
+from rulerag.io import fingerprint_object, read_text, write_json, write_text
 from rulerag.kg import KnowledgeGraph, Verbalizer
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import BENCHMARKS, GRAPHS, with_held_out
@@ -27,6 +26,7 @@ from training.common.tiny import make_encoder, save_half, train_tokenizer
 from training.shipped.encoder.figures import HELD_OUT, twin_figures, world_figures
 from training.shipped.encoder.pairs import CLUSTERS, PairSource
 from training.shipped.encoder.stages import Stage, train_masked, train_pairs
+from training.shipped.loop import begin_making, maker_parser
 
 _REAL_SHARE = 0.7
 _REAL_LIMIT = 120_000
@@ -76,14 +76,10 @@ def corpus_graph(graph: KnowledgeGraph) -> KnowledgeGraph:
 
 
 def _make(arguments: argparse.Namespace) -> None:
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    out = prepare_folder(arguments.out)
-    work = prepare_folder(out.with_name(f"{out.name}.run"))
+    out, work = begin_making(arguments)
     keys = "worlds vocabulary masked_steps steps learning_rate seed"
     facts: dict[str, Any] = {key: getattr(arguments, key) for key in keys.split()}
     facts |= {"batch_size": _BATCH_SIZE, "temperature": _TEMPERATURE, "pairs": CLUSTERS}
-    _claim(work, facts)
     graphs = [corpus_graph(KnowledgeGraph.load(folder)) for folder in arguments.graph]
     made = sources(graphs, worlds=arguments.worlds, seed=arguments.seed)
     share = _REAL_SHARE if graphs else 0.0
@@ -92,7 +88,11 @@ def _make(arguments: argparse.Namespace) -> None:
     texts = (text for source in made for text in source.texts[:30_000])
     tokenizer = train_tokenizer(texts, vocabulary=arguments.vocabulary)
     encoder = make_encoder(tokenizer, feed_forward=256, seed=arguments.seed)
-    common = {"seed": arguments.seed, "progress": not arguments.quiet}
+    common = {
+        "seed": arguments.seed,
+        "settings": fingerprint_object([facts, *map(str, arguments.graph)]),
+        "progress": not arguments.quiet,
+    }
     masked = Stage(arguments.masked_steps, 96, 1e-3, state=work / "masked.pt", **common)
     pairs = Stage(
         arguments.steps, _BATCH_SIZE, arguments.learning_rate, state=work / "pairs.pt", **common
@@ -131,18 +131,6 @@ def nano_card(facts: dict[str, Any]) -> str:
     )
 
 
-def _claim(work: Path, facts: dict[str, Any]) -> None:
-    """A killed run goes on only with the settings that it was begun with."""
-    place = work / "settings.json"
-    if place.exists() and read_json(place) != facts:
-        raise ConfigError(
-            f"{work} holds a run with other settings",
-            key="out",
-            hint="choose another --out, or remove that folder",
-        )
-    write_json(place, facts)
-
-
 def _report(out: Path, facts: dict[str, Any], twin_of: Path | None) -> None:
     """Measure the encoder as it was written, then write its figures and its card."""
     encoder = load_encoder(out)
@@ -161,24 +149,16 @@ def _report(out: Path, facts: dict[str, Any], twin_of: Path | None) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.shipped.encoder",
-        description="Make the small dual encoder from scratch; a killed run goes on.",
-        epilog="example: python -m training.shipped.encoder --out runs/nano --steps 300 "
+    parser = maker_parser(
+        "training.shipped.encoder",
+        "Make the small dual encoder from scratch; a killed run goes on.",
+        "python -m training.shipped.encoder --out runs/nano --steps 300 "
         "--graph ../shared/data/icews14 --twin-of ../shared/data/icews14",
     )
-    parser.add_argument(
-        "--out", required=True, type=Path, help="the folder to write; OUT.run holds states"
-    )
-    parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
     parser.add_argument("--twin-of", type=Path, help="also measure this graph's validation twin")
     parser.add_argument("--worlds", type=int, default=40, help="how many worlds (40)")
     parser.add_argument("--vocabulary", type=int, default=12000, help="of the tokenizer (12000)")
     parser.add_argument("--masked-steps", type=int, default=200, help="steps of stage one (200)")
     parser.add_argument("--steps", type=int, default=1500, help="steps of stage two (1500)")
     parser.add_argument("--learning-rate", type=float, default=2e-3, help="of stage two (2e-3)")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--seed", type=int, default=0, help="of weights, worlds and batches (0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    arguments = parser.parse_args(argv)
-    return guarded(lambda: _make(arguments))
+    return guarded(partial(_make, parser.parse_args(argv)))

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
-from training.common.checkpoint import load_state, save_state
 from training.common.losses import contrastive_loss
 from training.shipped.encoder.pairs import PairSource
+from training.shipped.loop import descend, run_steps
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -40,6 +39,7 @@ class Stage:
         seed: of batches.
         every: steps between two saved states.
         state: the file of the saved state; none is written when None.
+        settings: a fingerprint of all settings, which a saved state must have.
         progress: show a progress bar.
     """
 
@@ -49,6 +49,7 @@ class Stage:
     seed: int = 0
     every: int = 100
     state: Path | None = None
+    settings: str = ""
     progress: bool = False
 
 
@@ -124,24 +125,15 @@ def masked_batch(
         random: what draws.
         share: of the tokens that are asked for.
     """
+    from transformers import DataCollatorForLanguageModeling
+
     batch = source.batch(size // 2, random)
-    texts = batch.documents + batch.queries
-    made = tokenizer(texts, padding=True, truncation=True, return_tensors="np")
-    ids, mask = made["input_ids"].astype(np.int64), made["attention_mask"].astype(np.int64)
-    special = np.isin(ids, tokenizer.all_special_ids)
-    asked = (random.random(ids.shape) < share) & ~special
-    if not asked.any():
-        asked[0, int(np.argmin(special[0]))] = True
-    labels = np.where(asked, ids, _IGNORED)
-    dice = random.random(ids.shape)
-    other = random.integers(len(tokenizer.all_special_ids), len(tokenizer), ids.shape)
-    ids = np.where(asked & (dice < 0.8), tokenizer.mask_token_id, ids)
-    ids = np.where(asked & (dice >= 0.9), other, ids)
-    return {
-        "input_ids": torch.from_numpy(ids),
-        "attention_mask": torch.from_numpy(mask),
-        "labels": torch.from_numpy(labels),
-    }
+    tokens = [tokenizer(text, truncation=True) for text in batch.documents + batch.queries]
+    mask = DataCollatorForLanguageModeling(tokenizer, mlm_probability=share)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(int(random.integers(2**31)))
+        masked = mask(tokens)
+    return {name: masked[name] for name in ("input_ids", "attention_mask", "labels")}
 
 
 def train_masked(
@@ -215,33 +207,25 @@ def _train(
 ) -> list[float]:
     chances = np.asarray(weights if weights is not None else [1.0] * len(made), dtype=float)
     optimizer = torch.optim.AdamW(model.parameters(), lr=stage.learning_rate, weight_decay=0.01)
-    losses: list[float] = []
-    if stage.state is not None and stage.state.exists():
-        state = load_state(stage.state)
-        model.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
-        losses = list(state["losses"])
-    model.train()
-    bar = tqdm(desc=name, initial=len(losses), total=stage.steps, disable=not stage.progress)
-    for step in range(len(losses), stage.steps):
-        falling = 0.5 * (1 + math.cos(math.pi * step / stage.steps))
-        for group in optimizer.param_groups:
-            group["lr"] = stage.learning_rate * min(1.0, (step + 1) / _WARMUP) * falling
+
+    def step_of(step: int) -> dict[str, float]:
         # Each step draws from a seed of its own: a run that goes on sees the same batches.
         random = np.random.default_rng([stage.seed, step])
-        source = made[int(random.choice(len(made), p=chances / chances.sum()))]
-        loss = loss_of(source, random)
-        optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        losses.append(float(loss.detach()))
-        bar.set_postfix(loss=f"{losses[-1]:.3f}", refresh=False)
-        bar.update()
-        done = step + 1
-        if stage.state is not None and (done % stage.every == 0 or done == stage.steps):
-            state = {"model": model.state_dict(), "optimizer": optimizer.state_dict()}
-            save_state(stage.state, {**state, "losses": losses})
-    bar.close()
+        loss = loss_of(made[int(random.choice(len(made), p=chances / chances.sum()))], random)
+        falling = 0.5 * (1 + math.cos(math.pi * step / stage.steps))
+        descend(optimizer, loss, stage.learning_rate * min(1.0, (step + 1) / _WARMUP) * falling)
+        return {"loss": float(loss.detach())}
+
+    model.train()
+    rows = run_steps(
+        step_of,
+        {"model": model, "optimizer": optimizer},
+        stage.steps,
+        state=stage.state,
+        settings=stage.settings,
+        every=stage.every,
+        name=name,
+        progress=stage.progress,
+    )
     model.eval()
-    return losses
+    return [row["loss"] for row in rows]

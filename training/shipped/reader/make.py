@@ -11,14 +11,14 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from rulerag.console import guarded
-from rulerag.io import prepare_folder, read_text, write_json, write_text
+from rulerag.io import read_text, write_json, write_text
 from rulerag.kg import KnowledgeGraph
+from training.shipped.loop import begin_making, maker_parser
 from training.shipped.reader.model import make_reader, tokenizer_texts, train_reader_tokenizer
 from training.shipped.reader.names import NameSource
 from training.shipped.reader.training import STAGES, ReaderSettings, ReaderTraining
@@ -66,10 +66,10 @@ def export(
     write_json(out / "prompt.json", {"type": "compact"})
     facts = {
         "settings": asdict(training.settings),
-        "steps": training.step,
-        "stage": training.stage,
+        "steps": training.settings.steps,
+        "stage": training.curriculum.stage,
         "stages": len(STAGES),
-        "entered": training.entered,
+        "entered": training.curriculum.entered,
         "parameters": sum(p.numel() for p in training.model.parameters()),
         "vocabulary": len(training.tokenizer),
         "graphs": list(graphs),
@@ -97,42 +97,32 @@ def reader_card(facts: dict[str, Any], table: str, note: str = "") -> str:
 
 
 def _make(arguments: argparse.Namespace) -> None:
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    out = prepare_folder(arguments.out)
-    work = prepare_folder(out.with_name(f"{out.name}.run"))
+    out, work = begin_making(arguments)
     graphs = [KnowledgeGraph.load(folder) for folder in arguments.graph]
     settings = ReaderSettings(steps=arguments.steps, seed=arguments.seed)
     training = begin(name_source(graphs), settings)
     training.run(work / "state.pt", progress=not arguments.quiet)
     table = read_text(arguments.table) if arguments.table else ""
     export(training, out, [folder.name for folder in arguments.graph], table, arguments.note)
+    reached = training.curriculum
     right = ""
-    if training.recent:  # it begins anew with each stage
-        shown = sum(training.recent) / len(training.recent)
+    if reached.recent:  # it begins anew with each stage
+        shown = sum(reached.recent) / len(reached.recent)
         right = f", {100 * shown:.1f} % of the last episodes cited right"
-    stage = f"stage {training.stage + 1} of {len(STAGES)}"
-    sys.stdout.write(f"{training.step:,} steps, {stage}{right}; written to {out}\n")
+    stage = f"stage {reached.stage + 1} of {len(STAGES)}"
+    sys.stdout.write(f"{settings.steps:,} steps, {stage}{right}; written to {out}\n")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training.shipped.reader",
-        description="Make the small reader from scratch; a killed run goes on.",
-        epilog="example: python -m training.shipped.reader --out runs/nano-llama --steps 500 "
+    parser = maker_parser(
+        "training.shipped.reader",
+        "Make the small reader from scratch; a killed run goes on.",
+        "python -m training.shipped.reader --out runs/nano-llama --steps 500 "
         "--graph ../shared/data/icews14",
     )
-    defaults = ReaderSettings()
-    parser.add_argument(
-        "--out", required=True, type=Path, help="the folder to write; OUT.run holds its state"
-    )
-    parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
-    parser.add_argument("--steps", type=int, default=defaults.steps, help="how many (900)")
+    parser.add_argument("--steps", type=int, default=ReaderSettings().steps, help="how many (900)")
     parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
     parser.add_argument("--note", default="", help="a remark for the card")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--seed", type=int, default=0, help="of weights and episodes (0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    arguments = parser.parse_args(argv)
-    return guarded(lambda: _make(arguments), interrupted="interrupted; run it again to go on")
+    work = partial(_make, parser.parse_args(argv))
+    return guarded(work, interrupted="interrupted; run it again to go on")

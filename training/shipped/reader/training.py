@@ -8,19 +8,16 @@ ten; its small head is thrown away at the end.
 
 from __future__ import annotations
 
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.nn import functional
-from tqdm import tqdm
 
-from rulerag.errors import ConfigError, DataFormatError
 from rulerag.generation.prompts import CompactTemplate
 from rulerag.io import fingerprint_object
-from training.common.checkpoint import load_state, save_state
+from training.shipped.loop import descend, run_steps
 from training.shipped.reader.batches import IGNORED, Batch, encode
 from training.shipped.reader.episodes import Stage, make_episode
 from training.shipped.reader.names import NameSource, Random
@@ -68,6 +65,42 @@ class ReaderSettings:
     seed: int = 0
 
 
+class Curriculum:
+    """The stage that is read, entered when a window of steps of the one before was cited right.
+
+    Args:
+        settings: with the gate and the window.
+
+    Attributes:
+        stage: its place in :data:`STAGES`.
+        recent: the shares of right completions of the last steps of this stage.
+        entered: the steps after which a stage was entered.
+    """
+
+    def __init__(self, settings: ReaderSettings) -> None:
+        self._gate, self._window = settings.gate, settings.window
+        self.stage = 0
+        self.recent: list[float] = []
+        self.entered: list[int] = []
+
+    def note(self, step: int, right: float) -> None:
+        """Take the share of right completions of a step into account."""
+        self.recent = [*self.recent, right][-self._window :]
+        if len(self.recent) == self._window and sum(self.recent) / self._window >= self._gate:
+            if self.stage + 1 < len(STAGES):
+                self.stage += 1
+                self.entered.append(step)
+            self.recent = []
+
+    def state_dict(self) -> dict[str, Any]:
+        """What :meth:`load_state_dict` takes."""
+        return {"stage": self.stage, "recent": self.recent, "entered": self.entered}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self.stage, self.recent, self.entered = state["stage"], state["recent"], state["entered"]
+
+
 class ReaderTraining:
     """One run; the same settings give the same weights, interrupted or not.
 
@@ -98,29 +131,22 @@ class ReaderTraining:
         # Tokens keep their random vectors: so what is learned holds for every token alike, the
         # rarest too, where an adaptive optimizer would push the rare ones about.
         model.model.embed_tokens.weight.requires_grad_(False)
-        self.weights = [p for p in model.parameters() if p.requires_grad]
-        self.weights += self.signs.parameters()
+        weights = [p for p in model.parameters() if p.requires_grad]
+        weights += self.signs.parameters()
         self.optimizer = torch.optim.AdamW(
-            self.weights, lr=settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
+            weights, lr=settings.learning_rate, betas=(0.9, 0.98), weight_decay=0.01
         )
-        self.step, self.stage = 0, 0
-        self.recent: list[float] = []
-        self.entered: list[int] = []
+        self.curriculum = Curriculum(settings)
 
-    @property
-    def fingerprint(self) -> str:
-        """Names the settings and the stages."""
-        return fingerprint_object([asdict(self.settings), [asdict(s) for s in STAGES]])
-
-    def batch(self) -> Batch:
-        """What the next step reads."""
-        settings = self.settings
+    def batch(self, step: int) -> Batch:
+        """What a step reads in the stage that is reached."""
+        settings, stage = self.settings, self.curriculum.stage
         # Episodes of about one length stand together: little is padding.
-        pool, place = divmod(self.step, _POOL)
-        rng = Random(f"{settings.seed}-{pool}-{self.stage}")
+        pool, place = divmod(step, _POOL)
+        rng = Random(f"{settings.seed}-{pool}-{stage}")
         # Some easier episodes stay in, and so does what was learned on them.
         shapes = [
-            STAGES[self.stage if rng.random() < 0.8 else rng.randrange(self.stage + 1)]
+            STAGES[stage if rng.random() < 0.8 else rng.randrange(stage + 1)]
             for _ in range(_POOL * settings.rows)
         ]
         episodes = [make_episode(rng, self.names, shape) for shape in shapes]
@@ -145,99 +171,46 @@ class ReaderTraining:
         signs = functional.binary_cross_entropy_with_logits(told, batch.signs)
         return citing, signs, right
 
-    def advance(self) -> dict[str, float]:
-        """One step; returns its losses and its share of right completions."""
+    def advance(self, step: int) -> dict[str, float]:
+        """Take a step by its number; returns its losses and its share of right completions.
+
+        Raises:
+            TrainingError: the loss is no number.
+        """
         settings = self.settings
-        rate = self._rate()
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate
-        citing, signs, right = self.losses(self.batch())
-        loss = citing + settings.sign_weight * signs
-        if not bool(torch.isfinite(loss)):
-            raise DataFormatError(
-                f"the loss of step {self.step} is no number", hint="a lower learning rate"
-            )
-        self.optimizer.zero_grad()
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(self.weights, 1.0)
-        self.optimizer.step()
-        self._gate(right)
-        self.step += 1
+        citing, signs, right = self.losses(self.batch(step))
+        falling = 1 - 0.9 * max(0.0, 2 * step / max(1, settings.steps) - 1)
+        rate = settings.learning_rate * min(1.0, (step + 1) / 20) * falling
+        descend(self.optimizer, citing + settings.sign_weight * signs, rate)
+        self.curriculum.note(step, right)
         return {"citing": float(citing.detach()), "signs": float(signs.detach()), "right": right}
 
-    def _rate(self) -> float:
-        settings = self.settings
-        falling = 1 - 0.9 * max(0.0, 2 * self.step / max(1, settings.steps) - 1)
-        return settings.learning_rate * min(1.0, (self.step + 1) / 20) * falling
-
-    def _gate(self, right: float) -> None:
-        self.recent = [*self.recent, right][-self.settings.window :]
-        full = len(self.recent) == self.settings.window
-        if full and sum(self.recent) / len(self.recent) >= self.settings.gate:
-            if self.stage + 1 < len(STAGES):
-                self.stage += 1
-                self.entered.append(self.step)
-            self.recent = []
-
     def run(
-        self,
-        checkpoint: Path | None = None,
-        *,
-        every: float = 120.0,
-        until: int | None = None,
-        progress: bool = False,
+        self, state: Path | None = None, *, until: int | None = None, progress: bool = False
     ) -> None:
-        """Train to the end, or to a step; go on from a checkpoint where there is one.
+        """Train to the end, or to a step; go on from a file of state where there is one.
 
         Args:
-            checkpoint: the file that is written every while and at the end.
-            every: seconds between two.
+            state: the file.
             until: the step to stop before; all steps when None.
             progress: show a progress bar.
 
         Raises:
-            ConfigError: the checkpoint is of other settings.
+            ConfigError: the file is of other settings.
         """
-        if checkpoint is not None and checkpoint.exists():
-            self.load(checkpoint)
-        last = min(self.settings.steps, until or self.settings.steps)
-        saved = time.monotonic()
-        bar = tqdm(total=last, initial=self.step, disable=not progress, mininterval=10)
-        with bar:
-            while self.step < last:
-                told = self.advance()
-                shown = {k: f"{v:.3f}" for k, v in told.items()}
-                bar.set_postfix(stage=self.stage, **shown, refresh=False)
-                bar.update()
-                if checkpoint is not None and time.monotonic() - saved > every:
-                    self.save(checkpoint)
-                    saved = time.monotonic()
-        if checkpoint is not None:
-            self.save(checkpoint)
-
-    def save(self, path: Path) -> None:
-        """Write everything that a run goes on from, atomically."""
-        state = {
-            "fingerprint": self.fingerprint,
-            "model": self.model.state_dict(),
-            "signs": self.signs.state_dict(),
-            "optimizer": self.optimizer.state_dict(),
-            "progress": [self.step, self.stage, self.recent, self.entered],
+        parts = {
+            "model": self.model,
+            "signs": self.signs,
+            "optimizer": self.optimizer,
+            "curriculum": self.curriculum,
         }
-        save_state(path, state)
-
-    def load(self, path: Path) -> None:
-        """Go on from a file of :meth:`save`.
-
-        Raises:
-            ConfigError: it is of other settings.
-        """
-        state = load_state(path)
-        if state["fingerprint"] != self.fingerprint:
-            raise ConfigError(
-                f"{path} was trained with other settings", key="out", hint="another folder"
-            )
-        self.model.load_state_dict(state["model"])
-        self.signs.load_state_dict(state["signs"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        self.step, self.stage, self.recent, self.entered = state["progress"]
+        stages = [asdict(stage) for stage in STAGES]
+        run_steps(
+            self.advance,
+            parts,
+            until or self.settings.steps,
+            state=state,
+            settings=fingerprint_object([asdict(self.settings), stages]),
+            every=50,
+            progress=progress,
+        )

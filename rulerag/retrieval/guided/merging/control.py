@@ -57,7 +57,7 @@ class DiversifiedRetriever:
         retriever: the retriever to wrap; it must answer in rows.
         pool: the search depth: documents looked at.
         power: the exponent of a score's fraction of the best one.
-        weights: of learned merging, or their file, as ``rulerag learn-merging`` writes it.
+        weights: of learned merging, or their file, as ``training.merging`` writes it.
 
     Raises:
         ConfigError: an option is out of range, or the retriever cannot answer in rows.

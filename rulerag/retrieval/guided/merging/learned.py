@@ -3,7 +3,7 @@
 Lists of several rules compete for k ranks, and what a reader needs of them is the answer. So the
 ranks go to candidate answers: the evidence of the documents for each is weighed and summed, and the
 k best candidates give one document each. How much evidence a hit is (by its rule's confidence, its
-fraction of the search's best score, its rank, ...) is learned by `rulerag learn-merging`.
+fraction of the search's best score, its rank, ...) is learned by `python -m training.merging`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class MergeWeights:
             raise ConfigError(
                 f"{path} holds no merge weights",
                 key="weights",
-                hint="rulerag learn-merging writes such a file",
+                hint="python -m training.merging writes such a file",
             )
         return cls(weights, values.get("about") or {})
 

@@ -1,1 +1,0 @@
-"""What large corpora of texts cost: a million paragraphs indexed, and a dataset asked of them."""

@@ -1,1 +1,0 @@
-"""Settings and merge weights chosen on the validation variant of a benchmark."""
