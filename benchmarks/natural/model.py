@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.natural.rewriting import natural_dataset
 from benchmarks.natural.study import drawn
 from rulerag.cli.common import scoring_model
 from rulerag.console import guarded
@@ -29,7 +30,6 @@ from rulerag.linking import LinkedQuestion, QuestionLinker, ReadingJudge, weighe
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import readable
-from rulerag.synthetic import natural_dataset
 from rulerag.types import Query
 
 WEIGHTS = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from rulerag.cli.common import GraphFiles, Output, say, show_progress
+from rulerag.cli.common import GraphOptions, Output, say, show_progress
 from rulerag.errors import ConfigError
 from rulerag.io import excerpt
 from rulerag.kg import KnowledgeGraph, Verbalizer
@@ -35,7 +35,7 @@ def build(
     name: str | None = None,
     seed: int = 0,
     variant: str = "test",
-    files: GraphFiles = GraphFiles(),
+    files: GraphOptions = GraphOptions(),
     quiet: bool = False,
     program: Annotated[str, Parameter(show=False)] = "rulerag ruleqa",
 ) -> None:
@@ -170,7 +170,7 @@ def fetch(
 # --- inspect ----
 
 
-def inspect(kg: Path, /, *, files: GraphFiles = GraphFiles()) -> None:
+def inspect(kg: Path, /, *, files: GraphOptions = GraphOptions()) -> None:
     """Show what is understood of a graph or dataset: columns, dates, facts, what was left out.
 
     Args:

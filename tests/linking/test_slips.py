@@ -40,7 +40,7 @@ def test_a_name_with_a_slip(text: str, entity: str) -> None:
     ],
 )
 def test_what_stands_there_is_likelier_than_a_slip(text: str, entity: str) -> None:
-    others = map("film {}".format, range(9999))
+    others = map("film {}".format, range(999))
     names = ("The Loved One", "The Loved Ones", "Despair", "Fled", *others)
     finder = MentionFinder({name: (name,) for name in names}, ["written by"])
     assert finder.find(text)[0].entity == entity

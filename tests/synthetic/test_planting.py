@@ -13,7 +13,7 @@ from rulerag.synthetic.world import QUERY_KINDS, World
 from rulerag.types import Fact
 
 KINDS = ("static", "temporal")
-SIZES = (500, 1_000, 2_000, 5_000, 50_000)
+SIZES = (500, 1_000, 5_000)
 MIN_CONFIDENCE, MIN_SUPPORT = 0.3, 20
 TOLERANCE = 0.03
 
@@ -95,7 +95,7 @@ def one_atom(world: World) -> dict[Key, float]:
 # ---- Rules ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases(SIZES, range(4)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases(SIZES, range(2)))
 def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     planted = one_atom(world)
@@ -109,7 +109,7 @@ def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: in
     assert max(others, default=0.0) < 0.22
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 500, 5_000), range(3)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
 def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     train = list(world.graph.train)
@@ -131,7 +131,7 @@ def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     assert checked >= 2
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((5_000, 50_000), range(3)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((5_000,), range(2)))
 def test_the_rule_of_two_atoms_holds_as_planted(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     (planted,) = [p for p in world.planted if len(p.rule.body) == 2]
@@ -239,7 +239,7 @@ def index_of(world: World) -> dict[tuple[str, str], list[Fact]]:
     return index
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 500, 5_000, 50_000), range(2)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
 def test_every_query_knows_all_its_supports(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     index = index_of(world)

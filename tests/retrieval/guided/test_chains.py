@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from rulerag.arrays import Floats
+from rulerag.generation.candidate_reader import CandidateReader
 from rulerag.kg import Verbalizer
 from rulerag.linking import link_mentions
 from rulerag.retrieval.dense import DenseRetriever
@@ -17,7 +18,7 @@ from rulerag.retrieval.lexical import BM25Retriever
 from rulerag.ruleqa import queries_from_facts
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.synthetic import World
-from rulerag.types import Document, Fact, Query, ScoredDocument
+from rulerag.types import Document, Fact, GenerationRequest, Query, ScoredDocument
 from tests.retrieval.conftest import Listed, ids
 
 MERGES = ("rank", "evidence")
@@ -249,3 +250,8 @@ def test_a_second_hop_keeps_the_texts_that_mention_the_bridge(
     # Without entities the first hop alone is followed.
     (found,) = guided(CHAIN, merge=merge, retriever=BM25Retriever(plain)).retrieve([QUERY], 4)
     assert "d0" in ids(found) and atoms(found)["d0"] == {None}
+    # Whom a text mentions is a candidate where the relation knows it.
+    request = GenerationRequest(QUERY, tuple(linked.documents))
+    (completion,) = CandidateReader(known={"citizen of": {"Orland": 1}}).generate([request])
+    assert [one.text for one in completion.candidates] == ["Orland"]
+    assert CandidateReader(known={}).generate([request])[0].text == ""

@@ -13,12 +13,11 @@ import torch
 
 from benchmarks.speed.generation import small_llama
 from rulerag.errors import ConfigError
-from rulerag.generation.huggingface.load import Loading, open_model
 from rulerag.ruleqa.dataset import RuleQADataset
 from tests.training.conftest import weights
 from training.common.processes import Processes
-from training.generator.loss import LeftPadded, answer_loss
-from training.generator.model import adapter_config, open_reader, opened_in
+from training.generator.loss import LeftPadded
+from training.generator.model import open_reader, opened_in
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
 from training.generator.trainer import Validation, make_trainer, trainer_arguments
@@ -52,31 +51,6 @@ def test_frozen_weights_have_the_precision_of_the_run_whatever_a_launcher_asks(
         assert (told.bf16, told.fp16) == (precision == "bf16", False)
         assert told.mixed_precision == {"fp32": "no", "bf16": "bf16"}[precision]
         assert told.world_size == 1 and told.n_gpu <= 1
-
-
-def test_fp16_trains_an_adapter_of_float16_weights_by_a_scaled_loss(
-    make: Make, base_folder: Path
-) -> None:
-    """What the trainer does on a GPU, step by step: PyTorch's CPU computes half precision too."""
-    peft = pytest.importorskip("peft")
-    settings = make(rank=2, precision="fp16")
-    base = open_model(base_folder, Loading(device="cpu", dtype=opened_in(settings)))
-    model = peft.get_peft_model(base, adapter_config(settings))
-    trained = [weight for weight in model.parameters() if weight.requires_grad]
-    assert {weight.dtype for weight in trained} == {torch.float32}
-    before = [weight.detach().clone() for weight in trained]
-    optimizer = torch.optim.AdamW(trained, lr=0.1)
-    scaler = torch.amp.GradScaler("cpu", init_scale=1024.0)
-    for _ in range(2):
-        batch = LeftPadded(type("Padded", (), {"pad_token_id": 2}))(ROWS)
-        with torch.autocast("cpu", dtype=torch.float16):
-            loss = answer_loss(model, batch)
-        scaler.scale(loss).backward()
-        scaler.step(optimizer)
-        scaler.update()
-        optimizer.zero_grad()
-    assert torch.isfinite(loss) and scaler.get_scale() == 1024.0
-    assert any(not torch.equal(old, new) for old, new in zip(before, trained, strict=True))
 
 
 def test_what_a_device_does_not_compute_is_refused_before_any_work(

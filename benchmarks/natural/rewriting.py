@@ -1,16 +1,20 @@
 """A RuleQA dataset as people would have it: questions in their words, documents in prose.
 
 Every document states what it stated, in one of several wordings and without its facts beside it;
-every question asks what it asked, in other words. ``natural.toml`` holds what is written by hand
+every question asks what it asked, in other words. ``wordings.toml`` holds what is written by hand
 for the labels of the five benchmarks; a relation that is not there is worded from its label
 (:func:`rulerag.kg.derived_phrase`).
+
+    python -m benchmarks.natural.rewriting runs/ruleqa-i --out runs/ruleqa-i-natural
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime as dt
 import random
 import re
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +22,12 @@ from functools import cache
 from pathlib import Path
 
 from rulerag.composition import check_range
+from rulerag.console import guarded
 from rulerag.errors import DataError
 from rulerag.kg import Calendar, derived_phrase
-from rulerag.ruleqa import DatasetInfo, RuleQADataset
+from rulerag.linking import link_mentions, spellings
+from rulerag.output_folder import output_folder
+from rulerag.ruleqa import DatasetInfo, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
@@ -45,7 +52,7 @@ class Wordings:
 
 @cache
 def _by_hand() -> dict[str, Wordings]:
-    text = Path(__file__).with_name("natural.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("wordings.toml").read_text(encoding="utf-8")
     return {label: Wordings(tuple(a), tuple(b)) for label, (a, b) in tomllib.loads(text).items()}
 
 
@@ -131,6 +138,28 @@ def natural_dataset(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 
         prediction=dataset.prediction,
     )
     written.templates = dataset.templates
+    return written
+
+
+def natural_texts(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 1) -> RuleQADataset:
+    """A dataset in prose, as a user with texts and a graph has it.
+
+    Whom and which time a text of :func:`natural_dataset` speaks of is what its words say
+    (:func:`rulerag.linking.link_mentions`), and nothing else.
+
+    Args:
+        dataset: its documents state facts.
+        seed: decides every wording.
+        most_facts: facts of one subject that a document may state.
+
+    Raises:
+        ConfigError: ``most_facts`` is below 1.
+        DataError: a document states no fact.
+    """
+    written = natural_dataset(dataset, seed=seed, most_facts=most_facts)
+    names = spellings(known_names(dataset)[0], dataset.labels["entities"], dataset.aliases)
+    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+    written.corpus = link_mentions(written.corpus, names, calendar)
     return written
 
 
@@ -231,3 +260,35 @@ class _Writer:
             return "that same day"
         form = self.rng.choice(_DATES)
         return f"on {form.format(day=day.day, month=f'{day:%B}', year=day.year)}"
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    with output_folder(arguments.out):  # before anything costly is done
+        dataset = RuleQADataset.load(arguments.dataset)
+        dataset = natural_texts(dataset, seed=arguments.seed, most_facts=arguments.facts)
+        dataset.save(arguments.out)
+    dates = sum(document.time is not None for document in dataset.corpus)
+    named = sum(bool(document.entities) for document in dataset.corpus)
+    sys.stdout.write(
+        f"{dataset.name}: {len(dataset.corpus):,} texts, {named:,} of which mention somebody known"
+        + (f", {dates:,} a date" if dataset.calendar else "")
+        + f"\nwritten to {arguments.out}, fingerprint {dataset.fingerprint}\n"
+    )
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.natural.rewriting",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("dataset", type=Path, help="a dataset folder whose documents state facts")
+    parser.add_argument("--out", type=Path, required=True, help="the dataset folder to write")
+    parser.add_argument("--facts", type=int, default=1, help="facts a document may state")
+    parser.add_argument("--seed", type=int, default=0, help="decides every wording")
+    return guarded(lambda: _run(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,16 +1,19 @@
-"""A language model behind an address says what words mean: well, brokenly, and interrupted."""
+"""A language model says what words mean: well, brokenly, and interrupted."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rulerag.cli import main
+from rulerag.extraction import ModelExtractor, TripleExtractor
+from rulerag.extraction.language_model import RelationQuestion
+from rulerag.types import Completion, Document, Fact, GenerationRequest
 from tests.endpoints import Server, completion, failure, prompt_of
 from tests.real_server import serving_models
 
@@ -91,35 +94,24 @@ def test_a_server_is_sent_the_schema_and_its_choices_are_read(
     assert len(server.bodies) == len(SAID)  # all kept in answers.jsonl
 
 
-def test_broken_json_is_counted_and_named(
+def test_replies_that_are_broken_or_cut_are_counted_and_the_others_are_read(
     corpus: Path, server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def broken(number: int, body: dict[str, Any]) -> Any:
-        return (200, {}, completion('{"relation": "jo', body)) if number else reply(number, body)
-
-    server.say = broken
-    assert extract(corpus, model_file(corpus, server.url)) == 0
-    shown = capsys.readouterr().out
-    assert "not read of what the model wrote: 3, first texts.txt#" in shown
-    report = json.loads((corpus / "graph" / "extraction.json").read_text())
-    assert len(report["faults"]) == 3 and 'no JSON: \'{"relation": "jo\'' in report["faults"][0]
-
-
-def test_a_reply_that_is_cut_is_counted_and_the_others_are_read(
-    corpus: Path, server: Server, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def cut(number: int, body: dict[str, Any]) -> Any:
+    def spoilt(number: int, body: dict[str, Any]) -> Any:
+        if "dined" in prompt_of(body):
+            return 200, {}, completion('{"relation": "jo', body)
         if "sign" not in prompt_of(body):
             return reply(number, body)
         answer = completion('{"relation": "none", "id": "A1n B1o', body)
         answer["choices"][0]["finish_reason"] = "length"
         return 200, {}, answer
 
-    server.say = cut
+    server.say = spoilt
     assert extract(corpus, model_file(corpus, server.url)) == 0, capsys.readouterr().err
-    report = json.loads((corpus / "graph" / "extraction.json").read_text())
-    (fault,) = report["faults"]
-    assert "was cut after" in fault
+    shown = capsys.readouterr().out
+    assert "not read of what the model wrote: 2, first texts.txt#" in shown
+    faults = "\n".join(json.loads((corpus / "graph" / "extraction.json").read_text())["faults"])
+    assert "was cut after" in faults and 'no JSON: \'{"relation": "jo\'' in faults
     assert set(found(corpus)) == {"enrol in", "fil complaint against"}
 
 
@@ -139,6 +131,54 @@ def test_what_was_answered_before_a_server_failed_is_not_asked_again(
     assert extract(corpus, model) == 0, capsys.readouterr().err
     assert len(server.bodies) - before == 2
     assert len(found(corpus)) == 3
+
+
+class Replies:
+    """A generator that writes what it was given, and keeps what it read."""
+
+    fingerprint = "replies"
+
+    def __init__(self, *texts: str) -> None:
+        self.texts, self.read = list(texts), list[str]()
+
+    def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
+        self.read += [request.query.text for request in requests]
+        return [Completion(self.texts.pop(0)) for _ in requests]
+
+
+def test_replies_are_kept_and_broken_ones_named(tmp_path: Path) -> None:
+    model = Replies(
+        'Sure: {"relation": "joins"}', '{"relation": "none"}', "joins", '{"relation": 3}'
+    )
+    choices = {"joins": "Ann joins Acme", "sues": "Ann sues Acme"}
+    questions = [RelationQuestion("d1", text, "Ann", "Acme", choices) for text in "abcd"]
+    cache = tmp_path / "answers.jsonl"
+    extractor = ModelExtractor(model, cache=cache)
+    chosen = extractor.choose(questions)
+    assert chosen == [{"joins": 1.0}, {}, {}, {}]
+    assert extractor.faults == [
+        "d1: no JSON: 'joins'",
+        "d1: no relation that was asked for: '{\"relation\": 3}'",
+    ]
+    assert "- joins: Ann joins Acme\n" in model.read[0]
+    # A run that was killed in the middle of a line goes on behind it.
+    lines = cache.read_text().splitlines(keepends=True)
+    cache.write_text("".join(lines[:-1]) + lines[-1][:20])
+    again = ModelExtractor(Replies('{"relation": "sues"}'), cache=cache)
+    assert again.choose(questions)[:3] == chosen[:3]
+    assert again.choose(questions)[3] == {"sues": 1.0}
+    assert again.num_asked == 1
+
+
+def test_a_model_says_what_no_pattern_knows() -> None:
+    seeds = [Fact("Ann Bo", "joins", "Acme", 0), Fact("Ann Bo", "joins", "Bolt", 1)]
+    text = "Ann Bo joined Acme on 1970-01-01. Ann Bo joined Bolt on 1970-01-02. "
+    text += "Ann Bo enrolled in Acme on 1970-01-03."
+    extractor = TripleExtractor(seeds)
+    model = ModelExtractor(Replies(json.dumps({"relation": "joins"})))
+    triples = extractor.extract([Document("d", text)], model=model).triples
+    assert [(t.fact.timestamp, t.by) for t in triples][-1] == (2, "model: enrol in")
+    assert len(extractor.extract([Document("d", text)]).triples) == 2
 
 
 @pytest.mark.slow

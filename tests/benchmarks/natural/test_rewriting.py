@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from benchmarks.natural.rewriting import main, natural_dataset, natural_texts, wordings_of
 from rulerag.errors import ConfigError, DataError
 from rulerag.ruleqa import DatasetInfo, RuleQADataset
-from rulerag.synthetic import natural_dataset
-from rulerag.synthetic.natural import wordings_of
 from rulerag.types import Document, Fact, Query
 
 DAYS = {"unit": "day", "origin": "2020-01-01", "step": 1}
@@ -100,12 +100,6 @@ def test_paragraphs_are_about_one_subject_and_say_nothing_twice() -> None:
     assert max(grades.values()) == 2
 
 
-def test_one_seed_one_text() -> None:
-    first, again, other = (natural_dataset(dataset(), seed=seed) for seed in (0, 0, 1))
-    assert first.fingerprint == again.fingerprint != other.fingerprint
-    assert first.manifest["settings"]["natural"] == {"seed": 0, "most_facts": 1}
-
-
 def test_a_year_and_an_article() -> None:
     years = {"unit": "year", "origin": "1900", "step": 1}
     texts = [one.text for one in natural_dataset(dataset(calendar=years)).corpus]
@@ -133,3 +127,19 @@ def test_prose_cannot_be_written_again() -> None:
         natural_dataset(natural_dataset(dataset()))
     with pytest.raises(ConfigError, match="most_facts"):
         natural_dataset(dataset(), most_facts=0)
+
+
+def test_texts_are_linked_by_their_words_and_written_to_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for old, new in zip(dataset().corpus, natural_texts(dataset()).corpus, strict=True):
+        (fact,) = old.facts
+        assert set(new.entities) == {fact.subject, fact.object}
+        assert new.timestamp == fact.timestamp
+    dataset().save(tmp_path / "facts")
+    assert main([str(tmp_path / "facts"), "--out", str(tmp_path / "texts"), "--facts", "3"]) == 0
+    after = RuleQADataset.load(tmp_path / "texts")
+    texts = f"{len(after.corpus)} texts, {len(after.corpus)} of which mention somebody known"
+    assert texts in capsys.readouterr().out
+    assert main([str(tmp_path / "texts"), "--out", str(tmp_path / "twice")]) == 2
+    assert "states no fact" in capsys.readouterr().err

@@ -1,8 +1,8 @@
 """Worlds written out as prose: many wordings, pronouns, two facts a sentence, and decoys.
 
 What a system reads out of the texts can be compared with the facts that were written. Every
-relation has twenty wordings: five phrases (``wordings.toml``, for undated worlds
-``static_wordings.toml``) in four constructions each.
+relation has twelve wordings: four of its five phrases (``prose.toml``) in three of four
+constructions each. Facts are those of dated worlds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rulerag.composition import check_choice
 from rulerag.errors import ConfigError
 from rulerag.kg import Calendar
 from rulerag.synthetic.schema import SCHEMAS
@@ -26,14 +25,6 @@ from rulerag.types import Document, Fact
 CONSTRUCTIONS = ("active", "turned", "went on", "aside")
 """``X joined Y``; ``Y was joined by X`` or ``it was Y that X joined``; ``X went on to join Y``;
 ``X, as expected, joined Y``."""
-UNFORESEEN = ("among", "none other", "found time", "decision")
-"""``among those who joined Y was X``; ``none other than X joined Y``; ``X found the time to join
-Y``; ``the decision of X to join Y took effect``: beside the twenty, to see what a reader makes of
-sentences that nobody had in mind when it was written."""
-PARTS = ("seen", "new constructions", "new words", "unforeseen")
-"""Which wordings texts are written in: three of the four constructions of four phrases; the fourth
-one of each; all four of the fifth phrase, whose words are in no text of the other parts; or the
-four phrases in :data:`UNFORESEEN` constructions."""
 
 _ASIDES = ("as expected", "to nobody's surprise", "so the paper says", "after a long silence")
 _DATES = ("%-d %B %Y", "%B %-d, %Y", "%Y-%m-%d", "%d.%m.%Y")
@@ -51,7 +42,6 @@ _DECOYS = (
     "Nobody has ever seen {x} near {z}.",
 )
 _SAME_DAY = "that same day"
-_WORDINGS = {"temporal": "wordings.toml", "static": "static_wordings.toml"}
 
 
 class Wording(NamedTuple):
@@ -59,7 +49,7 @@ class Wording(NamedTuple):
 
     Args:
         phrase: which of its phrases, from 0.
-        construction: one of :data:`CONSTRUCTIONS` or :data:`UNFORESEEN`.
+        construction: one of :data:`CONSTRUCTIONS`.
     """
 
     phrase: int
@@ -94,77 +84,47 @@ class ProsePage:
 
 
 @cache
-def phrases(kind: str = "temporal") -> Mapping[str, tuple[tuple[str, ...], ...]]:
-    """For each relation of worlds its phrases: past, base, and a participle if it has one.
-
-    Args:
-        kind: of the worlds, ``temporal`` or ``static``; no relation is in both.
-    """
-    text = Path(__file__).with_name(_WORDINGS[kind]).read_text(encoding="utf-8")
-    rows: dict[str, list[str]] = tomllib.loads(text)
+def phrases() -> Mapping[str, tuple[tuple[str, ...], ...]]:
+    """For each relation of dated worlds its phrases: past, base, and a participle if it has one."""
+    rows = tomllib.loads(Path(__file__).with_name("prose.toml").read_text(encoding="utf-8"))
     return {name: tuple(tuple(one.split("/")) for one in row) for name, row in rows.items()}
 
 
-@cache
-def _all_phrases() -> Mapping[str, tuple[tuple[str, ...], ...]]:
-    return {**phrases("temporal"), **phrases("static")}
-
-
-def wordings_of(relation: str, part: str, seed: int = 0) -> list[Wording]:
-    """The wordings of a relation that belong to a part.
+def wordings_of(relation: str) -> list[Wording]:
+    """The wordings of a relation; chance decides which phrase and constructions it goes without.
 
     Args:
-        relation: of a world.
-        part: one of :data:`PARTS`.
-        seed: decides which phrase has the new words, and which construction of the others is new.
-
-    Raises:
-        ConfigError: there is no such part.
+        relation: of a dated world.
     """
-    check_choice("part", part, PARTS, "part")
-    kind = "temporal" if relation in phrases("temporal") else "static"
-    said = phrases(kind)
-    rng = np.random.default_rng([seed, sorted(said).index(relation)])
-    new_words = int(rng.integers(len(said[relation])))
+    said = phrases()
+    rng = np.random.default_rng([0, sorted(said).index(relation)])
+    left_out = int(rng.integers(len(said[relation])))
     found = []
     for phrase in range(len(said[relation])):
-        new = int(rng.integers(len(CONSTRUCTIONS)))
-        if part == "unforeseen":
-            found += [Wording(phrase, one) for one in UNFORESEEN if phrase != new_words]
-            continue
-        for number, construction in enumerate(CONSTRUCTIONS):
-            belongs = "new constructions" if number == new else "seen"
-            if (part == "new words") if phrase == new_words else (part == belongs):
-                found.append(Wording(phrase, construction))
+        without = int(rng.integers(len(CONSTRUCTIONS)))
+        found += [
+            Wording(phrase, construction)
+            for number, construction in enumerate(CONSTRUCTIONS)
+            if phrase != left_out and number != without
+        ]
     return found
 
 
-def write_prose(
-    facts: Sequence[Fact],
-    calendar: Calendar,
-    *,
-    part: str = "seen",
-    seed: int = 0,
-    split: int = 0,
-) -> list[ProsePage]:
-    """Facts of a world as paragraphs, each about one subject.
+def write_prose(facts: Sequence[Fact], calendar: Calendar, *, seed: int = 0) -> list[ProsePage]:
+    """Facts of a dated world as paragraphs, each about one subject.
 
     Args:
-        facts: of a world, all dated or none.
+        facts: of a world.
         calendar: of their times, in days.
-        part: the wordings, one of :data:`PARTS`.
         seed: decides every draw.
-        split: decides which wordings belong to which part.
 
     Raises:
-        ConfigError: a relation has no wordings, or facts of a dated world have no date.
+        ConfigError: a relation has no wordings, or a fact has no date.
     """
     for fact in facts:
-        dated = fact.relation in phrases("temporal")
-        if fact.relation not in _all_phrases() or dated != (fact.timestamp is not None):
-            raise ConfigError(f"no wording for {fact}", hint="facts of a generated world alone")
-    relations = {fact.relation for fact in facts}
-    wordings = {one: wordings_of(one, part, split) for one in sorted(relations)}
+        if fact.relation not in phrases() or fact.timestamp is None:
+            raise ConfigError(f"no wording for {fact}", hint="facts of a dated world alone")
+    wordings = {one: wordings_of(one) for one in sorted({fact.relation for fact in facts})}
     writer = _Writer(calendar, wordings, np.random.default_rng([seed, 17]), facts)
     return [writer.page(n, group) for n, group in enumerate(_groups(facts, writer.rng), start=1)]
 
@@ -227,18 +187,14 @@ class _Writer:
         self, facts: Sequence[Fact], wordings: Sequence[Wording], first: bool, last: int | None
     ) -> str:
         subject = facts[0].subject
-        fixed = ("turned", "among", "none other", "decision")
-        by_name = first or wordings[0].construction in fixed or self.rng.random() < 0.4
+        by_name = first or wordings[0].construction == "turned" or self.rng.random() < 0.4
         named = subject if by_name else self._pronoun(facts[0])
         said, dates = [], []
         for number, (fact, wording) in enumerate(zip(facts, wordings, strict=True)):
             said.append(self._clause(fact, wording, "" if number else named))
-            if fact.timestamp is not None:
-                dates.append(self._date(fact, last))
+            dates.append(self._date(fact, last))
             last = fact.timestamp
-        if facts[0].timestamp is None:
-            pass
-        elif len(said) == 1 and dates[0] != _SAME_DAY and self.rng.random() < 0.35:
+        if len(said) == 1 and dates[0] != _SAME_DAY and self.rng.random() < 0.35:
             said[0] = f"{dates[0]}, {said[0]}"
         else:
             said = [f"{one} {date}" for one, date in zip(said, dates, strict=True)]
@@ -250,14 +206,7 @@ class _Writer:
         return known[int(self.rng.integers(len(known)))]
 
     def _clause(self, fact: Fact, wording: Wording, subject: str) -> str:
-        past, base, *participle = _all_phrases()[fact.relation][wording.phrase]
-        if wording.construction in UNFORESEEN:
-            return {
-                "among": f"among those who {past} {fact.object} was {subject}",
-                "none other": f"none other than {subject} {past} {fact.object}",
-                "found time": f"{subject} found the time to {base} {fact.object}",
-                "decision": f"the decision of {subject} to {base} {fact.object} took effect",
-            }[wording.construction]
+        past, base, *participle = phrases()[fact.relation][wording.phrase]
         if wording.construction == "turned":
             if participle:
                 return f"{fact.object} was {participle[0]} by {subject}"
@@ -285,7 +234,7 @@ class _Writer:
         """A sentence without a fact; some name somebody who could stand there, and does not."""
         template = self._one((*_IDLE, *_DECOYS, *_DECOYS))
         other = self.facts[int(self.rng.integers(len(self.facts)))]
-        base = _all_phrases()[other.relation][self._wording(other).phrase][1]
+        base = phrases()[other.relation][self._wording(other).phrase][1]
         stranger = self.entities[int(self.rng.integers(len(self.entities)))]
         if "{base}" in template:
             return template.format(x=other.subject, base=base, z=stranger)
