@@ -41,7 +41,6 @@ _RETRIEVAL = {
         "merge": "evidence",
         "retriever": {
             "type": "time_aware",
-            "order": "recent",
             "distinct_facts": True,
             "retriever": {"type": "bm25", "dates": "token"},
         },
