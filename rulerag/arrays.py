@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Bools", "Doubles", "Floats", "Ints", "Longs", "Shorts"]
+__all__ = ["Bools", "Doubles", "Floats", "Ints", "Longs"]
 
 Bools = npt.NDArray[np.bool_]
-Shorts = npt.NDArray[np.int16]
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float32]

@@ -23,7 +23,6 @@ from rulerag.assembly import method
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.embeddings import Embeddings
 from rulerag.candidates.learned import LearnedScorer
-from rulerag.candidates.rules import Rules
 from rulerag.composition import find
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction import load_rules
@@ -40,11 +39,10 @@ from rulerag.io import fingerprint_object
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.inference import Candidates
-from rulerag.mining.inference.learned import LearnedTemporalInference
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.protocols import CandidateScorer
 from rulerag.ruleqa.validation_split import joined
-from rulerag.rules import Rule, RuleBank
+from rulerag.rules import RuleBank
 from rulerag.types import Query
 
 if TYPE_CHECKING:
@@ -52,21 +50,6 @@ if TYPE_CHECKING:
 
 # Validation facts that weights are learned from, and queries that are ranked at once.
 _LEARNED_FROM, _PART = 2000, 2048
-# The latest training facts that the weights of dated rules are learned from, as in `Rules`.
-_RULES_LEARNED_FROM = 20_000
-
-
-class _TrainedRules(Rules):
-    """Learned rules whose weights come from training facts, though later ones are known, too."""
-
-    def __init__(self, facts: CorpusFacts, bank: RuleBank, past: FactTable) -> None:
-        super().__init__(facts, bank, aggregate="learned")
-        self._past = past
-
-    def _learned(self, bank: list[Rule]) -> LearnedTemporalInference:
-        table = (self.facts.forward or self.facts).table
-        learned = LearnedTemporalInference(bank, [table], max_queries=_RULES_LEARNED_FROM)
-        return learned.fit([self._past])
 
 
 def link_prediction(
@@ -111,7 +94,7 @@ def link_prediction(
     both = facts, facts.reversed
     config = method(METHOD, static=not graph.is_temporal).section("retriever").section("scorer")
     sections = [one.to_dict() for one in config.read("scorers", tuple)]
-    pairs = [([_made(one, part, bank, graph) for part in both], one) for one in sections]
+    pairs = [([_made(one, part, bank) for part in both], one) for one in sections]
     if vectors is not None:
         from training.embeddings import train_embeddings
 
@@ -178,12 +161,8 @@ def known_facts(graph: KnowledgeGraph) -> CorpusFacts:
     return CorpusFacts.of_table(joined(tables, "known"))
 
 
-def _made(
-    section: dict[str, Any], facts: CorpusFacts, bank: RuleBank, graph: KnowledgeGraph
-) -> Any:
+def _made(section: dict[str, Any], facts: CorpusFacts, bank: RuleBank) -> Any:
     values = dict(section)
-    if values == {"type": "rules", "aggregate": "learned"}:
-        return _TrainedRules(facts, bank, graph.train)
     entry = find("scorer", values.pop("type"))
     given = {"facts": facts, "bank": bank, "time_step": 1}
     if facts.is_dated and "time_step" in entry.injected:

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from tqdm import tqdm
 
 from benchmarks.explanation.cases import Case, read_cases
-from benchmarks.explanation.explainers import EXPLAINERS, Explainer, Found
+from benchmarks.explanation.explainers import EXPLAINERS, Explainer, Ranking
 from benchmarks.explanation.measures import MEASURES, agreement, least_changing, measured
 from rulerag.errors import ProbeBudgetError
 from rulerag.evaluation import holm, paired_randomization_test
@@ -27,11 +27,11 @@ TESTED = ("average_precision", "changed")
 _SWAPS = 100_000
 
 Rows = list[dict[str, float]]
-Said = dict[str, Found]
+QuestionRankings = dict[str, Ranking]
 """What explainers say of one question, by their names."""
 
 
-def explained(one: Explainer, case: Case, calls: int, seed: int) -> tuple[Found, int] | None:
+def explained(one: Explainer, case: Case, calls: int, seed: int) -> tuple[Ranking, int] | None:
     """What an explainer says, and its calls; None where it cannot.
 
     Args:
@@ -50,7 +50,7 @@ def explained(one: Explainer, case: Case, calls: int, seed: int) -> tuple[Found,
 
 def judged(
     one: Explainer, case: Case, calls: int, seed: int
-) -> tuple[dict[str, float], Found] | None:
+) -> tuple[dict[str, float], Ranking] | None:
     """Every measure of an explainer on a question, the mean over its draws; and the first draw."""
     rows, first = [], None
     for draw in range(one.draws):
@@ -69,7 +69,9 @@ def budgets_of(one: Explainer) -> tuple[int, ...]:
     return (0,) if one.fixed else BUDGETS
 
 
-def rows_of(name: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], list[Said]]:
+def rows_of(
+    name: str, cases: Sequence[Case]
+) -> tuple[list[dict[str, Any]], list[QuestionRankings]]:
     """Means of every explainer at every budget on one table's questions.
 
     An explainer that cannot say anything about one of the questions has no row.
@@ -79,7 +81,7 @@ def rows_of(name: str, cases: Sequence[Case]) -> tuple[list[dict[str, Any]], lis
         explainer with a row said of each question, at ``SHOWN`` calls or its own cost.
     """
     collected: dict[tuple[str, int], Rows] = defaultdict(list)
-    judgements: list[Said] = []
+    judgements: list[QuestionRankings] = []
     for number, case in enumerate(tqdm(cases, name, unit="question")):
         judgements.append({})
         for one in EXPLAINERS.values():
@@ -138,7 +140,7 @@ def compared(rows: Sequence[dict[str, Any]]) -> int:
     return len(places)
 
 
-def agreements(judgements: Iterable[Said]) -> list[dict[str, Any]]:
+def agreements(judgements: Iterable[QuestionRankings]) -> list[dict[str, Any]]:
     """How alike each two explainers are, on average over questions that both explained."""
     pairs: dict[tuple[str, str], list[tuple[float | None, float]]] = defaultdict(list)
     for found in judgements:
@@ -171,7 +173,7 @@ def measure(files: Sequence[Path]) -> dict[str, Any]:
     """
     tables: dict[str, Any] = {}
     rows: list[dict[str, Any]] = []
-    judgements: list[Said] = []
+    judgements: list[QuestionRankings] = []
     for file in files:
         cases, others = read_cases(file)
         tables[file.stem] = {

@@ -43,7 +43,7 @@ class Reading(Record):
 
 
 @dataclass(frozen=True)
-class Asked:
+class ProbeQuestion:
     """What an explainer gets.
 
     Args:
@@ -124,7 +124,7 @@ class Case:
         """The mask of all documents."""
         return full_mask(len(self.lattice.documents))
 
-    def asked(self, calls: int, seed: int) -> Asked:
+    def asked(self, calls: int, seed: int) -> ProbeQuestion:
         """The question for an explainer that may make so many calls."""
         known: set[int] = set()
 
@@ -138,7 +138,7 @@ class Case:
         answer = one.answer.strip().rstrip(".")
         scores = SetValue(look_up, len(one.documents))
         known_of_it = (one.question, answer, one.documents, scores, calls, one.tokens, seed)
-        return Asked(*known_of_it, self.reading)
+        return ProbeQuestion(*known_of_it, self.reading)
 
 
 def readings_file(table: Path) -> Path:

@@ -1,8 +1,8 @@
 """What an explainer is here, and every one that is compared.
 
-An explainer is a function from :class:`~benchmarks.explanation.cases.Asked` to :class:`Found`, put
-on the board by ``@explainer(NAME)``. It returns None where it cannot do what is asked: with so few
-calls, or of a model that was not asked to explain itself.
+An explainer is a function from :class:`~benchmarks.explanation.cases.ProbeQuestion` to
+:class:`Ranking`, put on the board by ``@explainer(NAME)``. It returns None where it cannot do what
+is asked: with so few calls, or of a model that was not asked to explain itself.
 
 References:
     Cohen-Wang et al. 2024 (ContextCite, arXiv:2409.00729), run by its own package.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.explanation.cases import Asked
+from benchmarks.explanation.cases import ProbeQuestion
 from rulerag.errors import DataError, MissingDependencyError
 from rulerag.explanation.attribution import attributions, rule_surrogate, shapley_values
 from rulerag.explanation.lattice import mask_of, minimal_transversals
@@ -35,7 +35,7 @@ _NEVER_ONE = -1e-6  # the largest log-probability: of a probability of 1 there i
 
 
 @dataclass(frozen=True)
-class Found:
+class Ranking:
     """What an explainer says.
 
     Args:
@@ -50,7 +50,7 @@ class Found:
     removals: Sequence[int] | None = None
 
 
-Explain = Callable[[Asked], Found | None]
+Explain = Callable[[ProbeQuestion], Ranking | None]
 
 
 @dataclass(frozen=True)
@@ -104,50 +104,50 @@ def explainer(
 
 
 @explainer("random order", "baseline", draws=20)
-def random_order(asked: Asked) -> Found:
+def random_order(asked: ProbeQuestion) -> Ranking:
     """The documents in any order; the mean of twenty."""
     rng = random.Random(asked.seed)
-    return Found([rng.random() for _ in asked.documents])
+    return Ranking([rng.random() for _ in asked.documents])
 
 
 @explainer("retrieval", "baseline")
-def retrieval(asked: Asked) -> Found:
+def retrieval(asked: ProbeQuestion) -> Ranking:
     """BM25 of the question with each of the documents."""
     return _similar(asked.question, asked, "bm25")
 
 
 @explainer("longest document", "baseline")
-def longest_document(asked: Asked) -> Found:
+def longest_document(asked: ProbeQuestion) -> Ranking:
     """The number of letters."""
-    return Found([float(len(text)) for text in asked.documents])
+    return Ranking([float(len(text)) for text in asked.documents])
 
 
 @explainer("holds the answer", "baseline")
-def holds_the_answer(asked: Asked) -> Found:
+def holds_the_answer(asked: ProbeQuestion) -> Ranking:
     """Documents with the answer in them, word for word; of these, and of others, BM25's first."""
     scores = _similar(asked.question, asked, "bm25").values
     held = [contains_answer(text, [asked.answer]) for text in asked.documents]
     most = max(scores, default=0.0) + 1.0
     values = [score + most * holds for score, holds in zip(scores, held, strict=True)]
-    return Found(values, frozenset(place for place, holds in enumerate(held) if holds))
+    return Ranking(values, frozenset(place for place, holds in enumerate(held) if holds))
 
 
-def _similar(text: str, asked: Asked, scorer: str) -> Found:
+def _similar(text: str, asked: ProbeQuestion, scorer: str) -> Ranking:
     found = similarity_attribution(text, asked.documents, scorer, aggregate="max", temperature=1.0)
     scores = [[] for _ in asked.documents]  # type: list[list[float]]
     for column, sentence in enumerate(found.sources):
         scores[sentence.document or 0].append(max(row[column] for row in found.scores))
-    return Found([max(one, default=0.0) for one in scores])
+    return Ranking([max(one, default=0.0) for one in scores])
 
 
 @explainer("similarity, words", "reads")
-def similarity_of_words(asked: Asked) -> Found:
+def similarity_of_words(asked: ProbeQuestion) -> Ranking:
     """The cosine of question and answer with the nearest sentence of a document, by tf-idf."""
     return _similar(_said(asked), asked, "tf-idf")
 
 
 @explainer("similarity, encoder", "reads")
-def similarity_by_encoder(asked: Asked) -> Found | None:
+def similarity_by_encoder(asked: ProbeQuestion) -> Ranking | None:
     """The same by the vectors of all-MiniLM-L6-v2."""
     try:
         return _similar(_said(asked), asked, ENCODER)
@@ -155,13 +155,13 @@ def similarity_by_encoder(asked: Asked) -> Found | None:
         return None
 
 
-def _said(asked: Asked) -> str:
+def _said(asked: ProbeQuestion) -> str:
     # One text without a full stop: sentences of it would be compared one by one.
     return f"{asked.question.rstrip('?. ')} {asked.answer}".replace("\n", " ")
 
 
 @explainer("self-explanation", "tells", calls=1)
-def self_explanation(asked: Asked) -> Found | None:
+def self_explanation(asked: ProbeQuestion) -> Ranking | None:
     """The model names the words that helped it; documents with any of them, most of them first."""
     if asked.reading is None:
         return None
@@ -169,32 +169,32 @@ def self_explanation(asked: Asked) -> Found | None:
         sum(contains_answer(text, [word]) for word in asked.reading.keywords if word.strip())
         for text in asked.documents
     ]
-    return Found(held, frozenset(place for place, number in enumerate(held) if number))
+    return Ranking(held, frozenset(place for place, number in enumerate(held) if number))
 
 
 @explainer("judged citations", "tells", calls=8)
-def judged_citations(asked: Asked) -> Found | None:
+def judged_citations(asked: ProbeQuestion) -> Ranking | None:
     """The model is shown each document and says whether it supports the answer: yes against no."""
     if asked.reading is None:
         return None
     support = asked.reading.support
-    return Found(support, frozenset(place for place, odds in enumerate(support) if odds > 0))
+    return Ranking(support, frozenset(place for place, odds in enumerate(support) if odds > 0))
 
 
 @explainer("leave-one-out", fixed=True)
-def leave_one_out(asked: Asked) -> Found:
+def leave_one_out(asked: ProbeQuestion) -> Ranking:
     """What is lost without each document alone."""
     return _attributed(asked, "leave-one-out", None)
 
 
 @explainer("exact Shapley", fixed=True)
-def exact_shapley(asked: Asked) -> Found:
+def exact_shapley(asked: ProbeQuestion) -> Ranking:
     """Shapley values from every subset."""
-    return Found(shapley_values(asked.scores).values)
+    return Ranking(shapley_values(asked.scores).values)
 
 
 @explainer("exact rules", fixed=True)
-def exact_rules(asked: Asked) -> Found:
+def exact_rules(asked: ProbeQuestion) -> Ranking:
     """Minimal retention rules, from the lattice walked level by level."""
     least = asked.threshold
     found = MonoMiner("retention").mine(asked.engine(), lambda text: float(text) >= least)
@@ -202,7 +202,7 @@ def exact_rules(asked: Asked) -> Found:
 
 
 @explainer("certified rules")
-def certified_rules(asked: Asked) -> Found:
+def certified_rules(asked: ProbeQuestion) -> Ranking:
     """Minimal retention rules, searched for by bisection and tested on random subsets."""
     least = asked.threshold
     miner = CertifiedMiner("retention", seed=asked.seed)
@@ -210,7 +210,7 @@ def certified_rules(asked: Asked) -> Found:
     return _of_rules(found.minimal, len(asked.documents))
 
 
-def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Found:
+def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Ranking:
     """The values of the formula that the rules are; what any of them holds is named.
 
     A smallest set that meets every rule is removed first: without it no rule is whole.
@@ -218,19 +218,19 @@ def _of_rules(rules: frozenset[frozenset[int]], count: int) -> Found:
     values = rule_surrogate(rules, [str(place) for place in range(count)]).values
     named = frozenset(place for rule in rules for place in rule)
     if not named:
-        return Found(values, named)
+        return Ranking(values, named)
     first = min(minimal_transversals(map(mask_of, rules)), key=int.bit_count)
     order = sorted(range(count), key=lambda place: (not first >> place & 1, -values[place]))
-    return Found(values, named, order)
+    return Ranking(values, named, order)
 
 
-def _attributed(asked: Asked, method: str, samples: int | None) -> Found:
+def _attributed(asked: ProbeQuestion, method: str, samples: int | None) -> Ranking:
     """What ``rulerag explain --attribution METHOD --value log-probability`` returns."""
     (found,), _ = attributions(asked.scores, None, [method], samples=samples, seed=asked.seed)
-    return Found(found.values, removals=found.removals)
+    return Ranking(found.values, removals=found.removals)
 
 
-def _sampled(method: str, asked: Asked) -> Found:
+def _sampled(method: str, asked: ProbeQuestion) -> Ranking:
     return _attributed(asked, method, asked.calls)
 
 
@@ -245,20 +245,20 @@ for _name, _note in {
 
 
 @explainer("Shapley")
-def sampled_shapley(asked: Asked) -> Found | None:
+def sampled_shapley(asked: ProbeQuestion) -> Ranking | None:
     """Shapley values from random orders and their reverses."""
     orders = (asked.calls - 2) // (len(asked.documents) - 1)
     return _attributed(asked, "shapley", orders) if orders >= 4 else None  # fewer are refused
 
 
 @explainer("Banzhaf")
-def sampled_banzhaf(asked: Asked) -> Found:
+def sampled_banzhaf(asked: ProbeQuestion) -> Ranking:
     """The difference of the means of random subsets with and without a document."""
     return _attributed(asked, "banzhaf", asked.calls - 2)
 
 
 @explainer("ContextCite")
-def context_cite(asked: Asked) -> Found | None:
+def context_cite(asked: ProbeQuestion) -> Ranking | None:
     """The installed package's own ablations and regression on the logit of the probability."""
     try:
         package = context_cite_package()
@@ -272,7 +272,7 @@ def context_cite(asked: Asked) -> Found | None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of its LASSO on flat scores
         weights, _ = package.solver.LassoRegression().fit(kept, logits, asked.tokens)
-    return Found(tuple(map(float, weights)))
+    return Ranking(tuple(map(float, weights)))
 
 
 def ablations(count: int, calls: int) -> list[int]:

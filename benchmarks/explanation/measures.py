@@ -19,7 +19,7 @@ from itertools import pairwise
 import numpy as np
 
 from benchmarks.explanation.cases import Case
-from benchmarks.explanation.explainers import Found
+from benchmarks.explanation.explainers import Ranking
 from rulerag.explanation.lattice import mask_of
 
 MEASURES: Mapping[str, tuple[str, str]] = {
@@ -68,7 +68,7 @@ def ranking(values: Sequence[float], seed: int) -> list[int]:
     return sorted(range(len(values)), key=lambda place: (-values[place], rng.random()))
 
 
-def named(found: Found) -> frozenset[int]:
+def named(found: Ranking) -> frozenset[int]:
     """What an explainer names; where it does not say, what stands above the widest gap.
 
     The same rule for all that give values alone, between two neighbours in the order of their
@@ -91,7 +91,7 @@ def average_precision(order: Sequence[int], truth: Collection[int]) -> float:
     return sum(number / place for number, place in enumerate(hits, 1)) / len(truth)
 
 
-def measured(case: Case, found: Found, seed: int) -> dict[str, float]:
+def measured(case: Case, found: Ranking, seed: int) -> dict[str, float]:
     """Every measure of one explanation.
 
     Args:
@@ -134,7 +134,7 @@ def least(full: int, holds: Callable[[int], bool]) -> int:
     return min(mask.bit_count() for mask in range(full + 1) if holds(mask))
 
 
-def agreement(one: Found, other: Found) -> tuple[float | None, float]:
+def agreement(one: Ranking, other: Ranking) -> tuple[float | None, float]:
     """How alike two explanations are.
 
     Returns:

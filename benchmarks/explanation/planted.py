@@ -66,7 +66,7 @@ class World:
 
 
 @dataclass(frozen=True)
-class Found:
+class PlantedResult:
     """What a way in found.
 
     Args:
@@ -133,7 +133,7 @@ def _documents() -> list[str]:
     return [f"Document {number}." for number in range(SOURCES)]
 
 
-def by_python(world: World, **options: Any) -> Found:
+def by_python(world: World, **options: Any) -> PlantedResult:
     """``rulerag.explain`` of a Python function.
 
     Args:
@@ -151,7 +151,7 @@ def by_python(world: World, **options: Any) -> Found:
     return _found(why.explanation)
 
 
-def by_command(world: World, *flags: str) -> Found:
+def by_command(world: World, *flags: str) -> PlantedResult:
     """``rulerag explain`` with a function in a file, in this process; calls are of its record."""
     with tempfile.TemporaryDirectory() as name, contextlib.redirect_stdout(io.StringIO()):
         folder = Path(name)
@@ -172,7 +172,7 @@ def by_command(world: World, *flags: str) -> Found:
     return _found(explanation)
 
 
-def by_miner(world: World) -> Found:
+def by_miner(world: World) -> PlantedResult:
     """``CertifiedMiner`` on a probe engine."""
 
     def answer(batch: Sequence[tuple[int, ...]]) -> list[str]:
@@ -181,16 +181,16 @@ def by_miner(world: World) -> Found:
     engine = ProbeEngine.from_function(answer, num_sources=SOURCES)
     rules = CertifiedMiner("retention", seed=world.seed).mine(engine, lambda text: text == "yes")
     sets = {rule.sources: rule.certified for rule in rules.rules}
-    return Found(engine.num_probes, sets, rules.complete)
+    return PlantedResult(engine.num_probes, sets, rules.complete)
 
 
-def _found(explanation: Explanation) -> Found:
+def _found(explanation: Explanation) -> PlantedResult:
     (claim,) = explanation.claims
     sets = {frozenset(one): one.certificate.kind == "certified" for one in claim.retention}
-    return Found(explanation.num_calls, sets, claim.complete)
+    return PlantedResult(explanation.num_calls, sets, claim.complete)
 
 
-WAYS: dict[str, Callable[[World], Found]] = {
+WAYS: dict[str, Callable[[World], PlantedResult]] = {
     "rulerag.explain": by_python,
     "rulerag.explain, hurry=True": partial(by_python, workers=8, hurry=True),
     "rulerag explain": by_command,
@@ -204,7 +204,7 @@ WAYS: dict[str, Callable[[World], Found]] = {
 
 
 def measure(
-    make: Callable[..., World], way: Callable[[World], Found], worlds: int
+    make: Callable[..., World], way: Callable[[World], PlantedResult], worlds: int
 ) -> dict[str, float | None]:
     """Calls, in how many of some worlds the sets are exact and certified, and how far those hold.
 
@@ -246,7 +246,7 @@ def run(*, out: Path | None = None, worlds: int = 30, sizes: bool = False) -> No
         worlds: a row is over so many.
         sizes: subsets drawn by size beside uniform ones, in place of the ways in.
     """
-    cases: list[tuple[str, str, Callable[..., World], Callable[[World], Found]]]
+    cases: list[tuple[str, str, Callable[..., World], Callable[[World], PlantedResult]]]
     if sizes:
         cases = [
             (subsets, name, make, partial(by_python, each=each, subsets=subsets))

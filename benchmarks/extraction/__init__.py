@@ -1,1 +1,1 @@
-"""How well facts, and rules among them, are found again in worlds written out as prose."""
+"""How well facts are read out of sentences that were written or marked by hand."""

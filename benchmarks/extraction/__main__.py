@@ -1,75 +1,72 @@
-"""Facts and rules read out of worlds written as prose.
+"""Facts read out of sentences written or marked by hand: by known facts, patterns, or a model.
 
-Each world is written four times: in wordings that a few known facts show the meaning of, in other
-constructions of the same words, in other words, and in constructions that were written down after
-the reader was finished. Seeds count on neither side. Baseline: the relations' labels as patterns.
-Then it is written with a share of its facts in other words alone, which are understood by the
-company that they keep. A run goes on behind the worlds that its file in ``--out`` holds.
+*known facts*: which facts of a graph that has them all the texts state. *patterns*: learned from
+the seeds. *open*: no seeds, relations are called by their own words. *model*: patterns, and what a
+language model chooses for the words that end with none; it sees the marked sentences alone.
+
+    python -m benchmarks.extraction --out benchmarks/results/extraction
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.extraction.study import TEXTS, study, study_texts
+from benchmarks.extraction.sentences import Sentences, compared, everyday, hotpotqa
 from rulerag.assembly import Options, make_generator, preset
 from rulerag.composition import Config
 from rulerag.console import guarded
-from rulerag.errors import ConfigError
-from rulerag.extraction import ModelExtractor
+from rulerag.evaluation.tables import markdown_table
+from rulerag.extraction import ModelExtractor, TripleExtractor, with_known_facts
 from rulerag.io import write_json, write_text
-from rulerag.retrieval.dense.encoders import load_encoder
+from rulerag.linking import link_mentions
 from rulerag.ruleqa import RuleQADataset
-from rulerag.synthetic import World
+from rulerag.types import Document
+
+SETS = {"everyday": everyday, "hotpotqa": hotpotqa}
 
 
-def _run(arguments: argparse.Namespace) -> None:
-    kept = ("facts", "seeds", "encoder", "generator")
-    settings = {key: value for key, value in vars(arguments).items() if key in kept}
-    found = _done(arguments.out, settings)
-    encoder = load_encoder(arguments.encoder) if arguments.encoder else None
-    for kind in arguments.kinds:
-        for seed in arguments.worlds:
-            if any((one["kind"], one["world"]) == (kind, seed) for one in found):
-                continue
-            world = World.generate(arguments.facts, kind=kind, seed=seed, max_body_atoms=1)
-            # One world is enough for a model that takes a second a question.
-            asks = arguments.generator and (kind, seed) == ("temporal", min(arguments.worlds))
-            common = {"seeds": arguments.seeds, "split": seed, "encoder": encoder}
-            one = study(world, model=_model(arguments.generator) if asks else None, **common)
-            texts = {name: study_texts(world, **how, **common) for name, how in TEXTS.items()}
-            found.append({"kind": kind, "world": seed, **one, "texts": texts})
-            sys.stdout.write(f"{_parts(found[-1:])}\n\n{_texts(found[-1:])}\n\n")
-            sys.stdout.flush()
-            _write(arguments.out, settings, found)
-    _write(arguments.out, settings, found)
+def by_known_facts(given: Sentences) -> dict[str, float]:
+    """How many marked facts of known relations are recognised where a graph has them all."""
+    marked = [one for rows in given.marked.values() for _, facts in rows for one in facts]
+    facts = [*given.seeds, *(one.known for one in marked if one.known is not None)]
+    names = {end: (end,) for fact in facts for end in (fact.subject, fact.object)}
+    texts = with_known_facts(link_mentions(given.documents, names), facts, names)
+    found = [
+        (fact, text.id, span)
+        for text in texts
+        for span, _ in given.marked.get(text.id, ())
+        for fact in text.facts
+    ]
+    return compared(found, given, open_=False)
 
 
-def _write(out: Path | None, settings: dict[str, Any], found: list[dict[str, Any]]) -> None:
-    if out is not None:
-        found.sort(key=lambda one: (one["kind"] != "temporal", one["world"]))
-        write_json(out / "extraction.json", {"settings": settings, "worlds": found})
-        tables = [_parts(found), _texts(found), *map(_single, found)]
-        write_text(out / "extraction.md", "\n\n".join(tables) + "\n")
+def by_patterns(given: Sentences, *, open_: bool = False) -> dict[str, float]:
+    """How many marked facts are found by patterns, or by relations of their own words."""
+    found = TripleExtractor([] if open_ else given.seeds).extract(given.documents)
+    triples = [(one.fact, one.document_id, one.span) for one in found.triples]
+    return compared(triples, given, open_=open_)
 
 
-def _done(out: Path | None, settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """What an earlier run of the same settings has found."""
-    file = None if out is None else out / "extraction.json"
-    if file is None or not file.is_file():
-        return []
-    rows = json.loads(file.read_text(encoding="utf-8"))
-    if rows["settings"] != settings:
-        raise ConfigError(
-            f"it has worlds of other settings: {rows['settings']}", path=file, hint="another --out"
-        )
-    worlds: list[dict[str, Any]] = rows["worlds"]
-    return worlds
+def by_model(given: Sentences, model: ModelExtractor) -> dict[str, float]:
+    """How many are found by patterns and a model, which is asked of the marked sentences alone."""
+    extractor = TripleExtractor(given.seeds)
+    extractor.learn(given.documents)
+    texts = {one.id: one.text for one in given.documents}
+    alone, places = [], {}
+    for name, sentences in given.marked.items():
+        for number, (span, _) in enumerate(sentences):
+            alone.append(Document(f"{name}#{number}", texts[name][slice(*span)]))
+            places[alone[-1].id] = name, span
+    found = extractor.extract(alone, learn=False, model=model)
+    return compared(
+        [(one.fact, *places[one.document_id]) for one in found.triples], given, open_=False
+    )
 
 
 def _model(name: str) -> ModelExtractor:
@@ -79,64 +76,43 @@ def _model(name: str) -> ModelExtractor:
     return ModelExtractor(make_generator(Config(values), empty, Options()))
 
 
-def _named(kind: str) -> str:
-    return "dated" if kind == "temporal" else "undated"
+def _run(arguments: argparse.Namespace) -> None:
+    rows: list[dict[str, Any]] = []
+    for name in arguments.sets:
+        given = SETS[name]()
+        ways: dict[str, Callable[[Sentences], dict[str, float]]] = {
+            "known facts": by_known_facts,
+            "patterns": by_patterns,
+        }
+        if name == "hotpotqa":
+            ways["open"] = partial(by_patterns, open_=True)
+        if arguments.generator:
+            model = _model(arguments.generator)
+            ways[f"model: {arguments.generator}"] = partial(by_model, model=model)
+        for way, measured in ways.items():
+            started = time.perf_counter()
+            row = measured(given)
+            seconds = round(time.perf_counter() - started, 1)
+            rows.append({"sentences": name, "by": way, **row, "seconds": seconds})
+    sys.stdout.write(_table(rows) + "\n")
+    if arguments.out:
+        write_json(arguments.out / "extraction.json", rows)
+        write_text(arguments.out / "extraction.md", _table(rows) + "\n")
 
 
-def _parts(found: Sequence[dict[str, Any]]) -> str:
-    """The means over worlds; of a model that was asked in some of them, over those."""
-    lines = [
-        "| worlds | wordings | by | precision | recall | F1 | rules: precision | recall | s |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|",
+def _table(rows: Sequence[dict[str, Any]]) -> str:
+    shares = ("precision", "recall", "f1")
+    counts = ("stated", "found", "right")
+    cells = [
+        [
+            row["sentences"],
+            row["by"],
+            *(str(row[key]) for key in counts),
+            *(f"{100 * row[key]:.1f}" for key in shares),
+        ]
+        for row in rows
     ]
-    for kind in dict.fromkeys(one["kind"] for one in found):
-        own = [one for one in found if one["kind"] == kind]
-        for part in own[0]["parts"]:
-            for name in own[0]["parts"][part]:
-                if name == "facts":
-                    continue
-                rows = [one["parts"][part][name] for one in own if name in one["parts"][part]]
-                cells = [_mean(row[key] for row in rows) for key in _SCORES]
-                rules = [row["rules"] for row in rows if "rules" in row]
-                cells += [_mean(one[k] for one in rules) for k in _SCORES[:2]]
-                cells.append(f"{sum(row['seconds'] for row in rows) / len(rows):.1f}")
-                lines.append(f"| {_named(kind)} | {part} | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _texts(found: Sequence[dict[str, Any]]) -> str:
-    """The means over worlds of texts with new words among the others."""
-    lines = [
-        "| worlds | texts | by | precision | recall | F1 | new words: precision | recall | F1 | "
-        "rules: precision | recall |",
-        "|---|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
-    ]
-    for kind in dict.fromkeys(one["kind"] for one in found):
-        own = [one["texts"] for one in found if one["kind"] == kind]
-        for texts in own[0]:
-            for name in own[0][texts]:
-                if name == "unknown":
-                    continue
-                rows = [one[texts][name] for one in own]
-                cells = [_mean(row[key] for row in rows) for key in _SCORES]
-                cells += [_mean(row["new"][key] for row in rows) for key in _SCORES]
-                rules = [row["rules"] for row in rows if "rules" in row]
-                cells += [_mean(one[key] for one in rules) for key in _SCORES[:2]]
-                lines.append(f"| {_named(kind)} | {texts} | {name} | {' | '.join(cells)} |")
-    return "\n".join(lines)
-
-
-def _single(one: dict[str, Any]) -> str:
-    title = f"World {one['world']}, {_named(one['kind'])}"
-    return f"{title}:\n\n{_parts([one])}\n\n{_texts([one])}"
-
-
-_SCORES = ("precision", "recall", "f1")
-
-
-def _mean(values: Iterable[float]) -> str:
-    shown = list(values)
-    return f"{100 * sum(shown) / len(shown):.1f}" if shown else ""
+    return markdown_table(("sentences", "by", *counts, *shares), cells, "llrrrrrr")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -145,17 +121,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.extraction",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.extraction --encoder all-minilm-l6-v2 "
-        "--out benchmarks/results/extraction",
     )
-    parser.add_argument("--worlds", nargs="+", type=int, default=[7, 8, 9], help="their seeds")
-    parser.add_argument(
-        "--kinds", nargs="+", choices=("temporal", "static"), default=["temporal", "static"]
-    )
-    parser.add_argument("--facts", type=int, default=5000, help="facts of a world")
-    parser.add_argument("--seeds", type=int, default=10, help="known facts of each relation")
-    parser.add_argument("--encoder", help="a folder or name; no meanings without one")
-    parser.add_argument("--generator", help="a language model, asked in the first world")
+    parser.add_argument("--sets", nargs="+", choices=SETS, default=list(SETS))
+    parser.add_argument("--generator", help="a language model, asked as well; minutes to an hour")
     parser.add_argument("--out", type=Path, help="a folder for the figures, JSON and Markdown")
     return guarded(lambda: _run(parser.parse_args(argv)))
 

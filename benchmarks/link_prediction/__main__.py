@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from rulerag.cli import main as rulerag
 from rulerag.evaluation.link_prediction import LinkPredictionSettings
 
-_RENAMED = {"mined_share": "mined_fraction"}
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; the exit status."""
@@ -29,7 +27,6 @@ def _with_settings(words: Sequence[str]) -> Iterator[str]:
     for word in rest:
         option, equals, value = word.partition("=")
         key = option.removeprefix("--").replace("-", "_")
-        key = _RENAMED.get(key, key)
         if word.startswith("--") and key in LinkPredictionSettings.model_fields and key != "limit":
             value = value if equals else next(rest, "")
             yield f"{key}=[{value}]" if key == "lengths" else f"{key}={value}"

@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.natural.rewriting import natural_dataset
 from benchmarks.natural.study import (
     GUIDED,
     PLAIN,
@@ -35,7 +36,6 @@ from rulerag.io import read_json, read_jsonl, write_json, write_jsonl, write_tex
 from rulerag.linking import QuestionLinker
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
-from rulerag.synthetic import natural_dataset
 from rulerag.types import Query
 
 PARTS = ("linking", "retrieval", "known")

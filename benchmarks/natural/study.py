@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from benchmarks.linking.study import Case, scores
+from benchmarks.natural.rewriting import natural_texts
 from rulerag.assembly import make_pipeline, make_retriever, make_selector, method
 from rulerag.composition import Config
 from rulerag.evaluation import AnswerMatcher, bootstrap_interval, paired_randomization_test
 from rulerag.extraction import over_texts
-from rulerag.linking import LinkedQuestion, link_mentions, natural_texts, spellings
+from rulerag.linking import LinkedQuestion, link_mentions, spellings
 from rulerag.ruleqa import RuleQADataset, known_names
 from rulerag.text import exact_match
 from rulerag.types import Document, Query

@@ -25,6 +25,7 @@ from scipy.optimize import minimize
 from benchmarks.common.folders import data_folder
 from benchmarks.linking import metaqa
 from benchmarks.linking.study import cases, sample
+from benchmarks.natural.rewriting import natural_dataset
 from benchmarks.natural.study import drawn
 from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
@@ -34,7 +35,6 @@ from rulerag.linking.relations import Doubles, weights_of
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import RuleBank
-from rulerag.synthetic import natural_dataset
 
 _SEED, _RIDGE, _QUERIES = 3, 0.005, 60
 _SHARES = {"by hand": 1.0, "worded": 0.5, "synonyms": 0.5, "metaqa": 1.0}

@@ -8,6 +8,9 @@ invented ones of that form. The few-shot template shows three cases of ten docum
 query, as RuleRAG's Table 10 does. ``subsets`` probes all subsets of the eight best documents of one
 prompt, as an exact explanation does. Answers must be equal; scores may differ by rounding. The
 baseline answers a sample. Times are CPU seconds on one thread, which a busy machine changes least.
+``padded_cpu_milliseconds`` are those of the padded decoder, in place of which the packed one works
+where it can. The lattice of 256 subsets of 8 documents (224 tokens a prompt, 8 new ones, standard
+template) took SmolLM2-135M-Instruct 61.6 CPU seconds packed and 162.9 padded.
 """
 
 from __future__ import annotations
@@ -38,7 +41,6 @@ _RETRIEVAL = {
         "merge": "evidence",
         "retriever": {
             "type": "time_aware",
-            "order": "recent",
             "distinct_facts": True,
             "retriever": {"type": "bm25", "dates": "token"},
         },
@@ -217,6 +219,10 @@ def measure(
     check_equal([answers[n] for n in chosen], expected)
     one, batched = (middle - started) / len(chosen), (ended - middle) / len(asked)
     lengths = [len(ids) for ids in tokenizer(texts)["input_ids"]]
+    reader._decoders = (None, reader._decoders[1])
+    started = time.process_time()
+    reader.generate(asked[:256])
+    padded = (time.process_time() - started) / min(256, len(asked))
     return {
         "queries": len(asked),
         "compared": len(chosen),
@@ -226,6 +232,7 @@ def measure(
         "distinct_answers": len(set(answers)),
         "single_cpu_milliseconds": round(1e3 * one, 2),
         "batched_cpu_milliseconds": round(1e3 * batched, 2),
+        "padded_cpu_milliseconds": round(1e3 * padded, 2),
         "queries_per_cpu_second": round(1 / batched, 1),
         "times_faster": round(one / batched, 2),
     }

@@ -44,7 +44,7 @@ from rulerag.io import prepare_folder, write_json
 from rulerag.kg import KnowledgeGraph
 from rulerag.retrieval.base import Rows
 from rulerag.retrieval.dense import DenseRetriever, embed_corpus, normalized
-from rulerag.retrieval.dense.encoders import SentenceEncoder, padded, tokenize
+from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.retrieval.guided import HeadRelationSelector, RuleGuidedRetriever
 from rulerag.ruleqa import BENCHMARKS, RuleQADataset, build
 from rulerag.types import Document
@@ -133,24 +133,23 @@ def measure_encoding(texts: Sequence[str], encoder: SentenceEncoder, *, repeats:
     import torch
 
     first: Any = encoder.model[0]
-    inner, tokenizer = first.auto_model, encoder.model.tokenizer
-    tokens = tokenize(tokenizer, texts, encoder.window)
-    order = np.argsort(-tokens.lengths, kind="stable")
+    inner = first.auto_model
+    ordered = sorted(texts, key=len, reverse=True)
     batches = [
-        [torch.from_numpy(array) for array in padded(tokens, rows, tokenizer.pad_token_id)]
-        for rows in np.split(order, range(encoder.batch_size, len(order), encoder.batch_size))
+        encoder.model.preprocess(ordered[start : start + encoder.batch_size])
+        for start in range(0, len(ordered), encoder.batch_size)
     ]
 
     def bare() -> None:
         with torch.inference_mode():
-            for ids, mask in batches:
-                inner(input_ids=ids, attention_mask=mask)
+            for batch in batches:
+                inner(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
 
     encoder.encode(texts[: encoder.batch_size])
     ours, raw, ratios = compared(lambda: encoder.encode(texts), bare, repeats)
     return {
         "texts": len(texts),
-        "tokens": len(tokens.ids),
+        "tokens": sum(int(batch["attention_mask"].sum()) for batch in batches),
         "layers": inner.config.num_hidden_layers,
         "width": inner.config.hidden_size,
         "texts_per_second": len(texts) / ours,

@@ -6,22 +6,25 @@ import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from zipfile import BadZipFile
 
 import numpy as np
-import numpy.typing as npt
 
 from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.cache import recall_arrays, remember_arrays
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.candidates.trees import SETTINGS, Forest, Question, Trees
-from rulerag.composition import check_choice, check_range, register
+from rulerag.candidates.trees import SETTINGS, Question, grown, ordered
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.types import Query, Support
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier
 
 _LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -63,7 +66,7 @@ class Learned(NamedTuple):
     own: Mapping[int, Doubles]
     questions: int
     loss: float
-    trees: Trees | None = None
+    trees: HistGradientBoostingClassifier | None = None
 
     def parts(self, scores: Doubles, relation: int, failed: Bools) -> Doubles:
         """What the scorers add to the logarithms of the odds of candidates, shape (m, 2 s).
@@ -78,41 +81,27 @@ class Learned(NamedTuple):
         parts: Doubles = features * (self.weight + self.own.get(relation, 0.0))
         return parts
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """All of it as arrays by name, to the last bit."""
-        trees = {} if self.trees is None else self.trees.model._asdict()
-        return {
-            **{name: getattr(self, name) for name in _BY_SCORER},
-            "relations": np.array([*self.own], np.int64),
-            "own": np.array([*self.own.values()], np.float64).reshape(-1, len(self.weight)),
-            "about": np.array([self.questions, self.loss], np.float64),
-            **trees,
-        }
+    def to_bytes(self) -> bytes:
+        """All of it, to the last bit."""
+        import skops.io
+
+        content: bytes = skops.io.dumps(self._asdict())
+        return content
 
     @classmethod
-    def read(cls, arrays: Mapping[str, npt.NDArray[Any]], scorers: int) -> Learned | None:
-        """What :meth:`arrays` told; None where they are not what so many scorers have."""
+    def from_bytes(cls, content: bytes) -> Learned | None:
+        """What :meth:`to_bytes` gave; None where the bytes are something else.
+
+        Nothing in them is run: types other than numbers, arrays and trees are refused.
+        """
+        import skops.io
+
         try:
-            floor, *features = (arrays[name] for name in _BY_SCORER)
-            relations, own, about = (arrays[name] for name in ("relations", "own", "about"))
-        except KeyError:
+            unknown = skops.io.get_untrusted_types(data=content)
+            trees = [name for name in unknown if name.startswith("sklearn.ensemble.")]
+            return cls(**skops.io.loads(content, trusted=trees))
+        except (AttributeError, KeyError, TypeError, ValueError, BadZipFile):
             return None
-        size = 2 * scorers
-        shapes = [one.shape for one in (floor, *features, own, about)]
-        if shapes != [(scorers,), *3 * [(size,)], (*relations.shape, size), (2,)]:
-            return None
-        if any(one.dtype != np.float64 for one in (floor, *features, own, about)):
-            return None
-        mean, spread, weight = features
-        by_id = dict(zip(relations.tolist(), own, strict=True))
-        made = cls(floor, mean, spread, weight, by_id, int(about[0]), float(about[1]))
-        if "nodes" not in arrays:
-            return made
-        model = Forest.read(arrays)
-        return None if model is None else made._replace(trees=Trees(floor, model))
-
-
-_BY_SCORER = ("floor", "mean", "spread", "weight")
 
 
 @register("scorer", "learned", parts={"more": "scorer*"})
@@ -141,8 +130,6 @@ class LearnedScorer:
         examples: questions with answers that the corpus does not state; none to hide facts.
         questions: how many questions are learned from, at most.
         depth: how many candidates of each scorer are looked at.
-        hide: of an undated fact hide the ``fact`` alone, or every fact of its ``pair`` of
-            entities, which is right where questions ask for pairs that nothing links yet.
         seed: decides which questions are learned from, and which facts are hidden.
 
     Raises:
@@ -158,10 +145,8 @@ class LearnedScorer:
         examples: Sequence[Query] = (),
         questions: int = 3000,
         depth: int = 60,
-        hide: str = "fact",
         seed: int = 0,
     ) -> None:
-        check_choice("hide", hide, ("fact", "pair"))
         if not scorers:
             raise ConfigError("no scorers to join", key="scorers", hint="[{type: analogy}]")
         check_range("questions", questions, 1)
@@ -178,7 +163,6 @@ class LearnedScorer:
         self.examples = tuple(examples)
         self.questions = questions
         self.depth = depth
-        self.hide = hide
         self.seed = seed
 
     @property
@@ -212,7 +196,7 @@ class LearnedScorer:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        names = ("questions", "depth", "hide", "seed")
+        names = ("questions", "depth", "seed")
         return {name: getattr(self, name) for name in names}
 
     def score(self, queries: Sequence[Query]) -> list[ScoredCandidates]:
@@ -222,7 +206,7 @@ class LearnedScorer:
         parts = [learned.parts(one.scores, one.ids[1], one.failed) for one in asked]
         odds = [one.sum(axis=1) for one in parts]
         if learned.trees is not None:
-            odds = learned.trees.ordered(self.facts, asked, odds)
+            odds = ordered(learned.trees, learned.floor, self.facts, asked, odds)
         scored = []
         for one, part, of in zip(asked, parts, odds, strict=True):
             order = np.argsort(-of, kind="stable")
@@ -249,9 +233,9 @@ class LearnedScorer:
     @cached_property
     def learned(self) -> Learned:
         """The weights; read from the cache folder or learned when first needed."""
-        kept = recall_arrays("scorers", self._key) if self._is_kept else None
-        found = None if kept is None else Learned.read(kept, len(self.scorers))
-        return self.learn() if found is None else found
+        arrays = recall_arrays("scorers", self._key) if self._is_kept else None
+        content = arrays["learned"].tobytes() if arrays and "learned" in arrays else b""
+        return Learned.from_bytes(content) or self.learn()
 
     @property
     def _is_kept(self) -> bool:
@@ -271,7 +255,8 @@ class LearnedScorer:
         """Learn the weights anew, and keep them where they can be kept."""
         learned, whole = self._learn()
         if whole and self._is_kept:
-            remember_arrays("scorers", self._key, learned.arrays())
+            content = np.frombuffer(learned.to_bytes(), np.uint8)
+            remember_arrays("scorers", self._key, {"learned": content})
         return learned
 
     def _learn(self) -> tuple[Learned, bool]:
@@ -289,13 +274,12 @@ class LearnedScorer:
         whole = not any(one.failed.any() for one, _ in pairs)
         if not examples:
             return self._plain(), whole
-        learned = _fit([_Example(one.scores, right, one.ids[1]) for one, right in examples])
+        known, right = zip(*examples, strict=True)
+        learned = _fit(known, right)
         if len(examples) < _MANY:
             return learned, whole
-        known = [one for one, _ in examples]
         odds = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in known]
-        right = [of for _, of in examples]
-        trees = Trees.grown(learned.floor, made.facts, known, odds, right)
+        trees = grown(learned.floor, made.facts, known, odds, right)
         return learned._replace(trees=trees), whole
 
     def _shares(self, queries: Sequence[Query]) -> list[Longs]:
@@ -362,15 +346,6 @@ class LearnedScorer:
         weight = np.r_[np.ones(size), np.zeros(size)]
         return Learned(np.full(size, 1e-6), 0 * ones, ones, weight, {}, 0, float("nan"))
 
-    def weights(self) -> Mapping[str, float]:
-        """What all relations share: of each scorer the weights of its score and of its naming."""
-        size = len(self.scorers)
-        told: dict[str, float] = {}
-        for number, scorer in enumerate(self.scorers):
-            told[_called(scorer)] = round(float(self.learned.weight[number]), 3)
-            told[f"{_called(scorer)} named"] = round(float(self.learned.weight[size + number]), 3)
-        return told
-
     def _hidden_facts(self) -> Bools:
         """Which facts are hidden, shape (n,)."""
         facts = self.facts
@@ -388,10 +363,7 @@ class LearnedScorer:
         # A fact that is stated twice is not hidden while the other stands.
         table, size = facts.table, len(facts.names)
         one, other = table.subject.astype(np.int64), table.object.astype(np.int64)
-        if self.hide == "pair":
-            code = np.minimum(one, other) * size + np.maximum(one, other)
-        else:
-            code = (table.relation.astype(np.int64) * size + one) * size + other
+        code = (table.relation.astype(np.int64) * size + one) * size + other
         same: Bools = np.isin(code, code[hidden])
         return same
 
@@ -504,26 +476,17 @@ def _features(values: Doubles, floor: Doubles) -> Doubles:
     return np.hstack([np.log(np.maximum(values, floor)), (values > 0).astype(np.float64)])
 
 
-class _Example(NamedTuple):
-    """A question to learn from.
+def _fit(asked: Sequence[Question], answers: Sequence[Bools]) -> Learned:
+    """The weights that make the answers of questions likeliest.
 
     Args:
-        scores: of its candidates, shape (m, s).
-        right: which of them answer, shape (m,).
-        relation: its id.
+        asked: the questions.
+        answers: of each, which of its candidates answer, shape (m,); some do, and some do not.
     """
-
-    scores: Doubles
-    right: Bools
-    relation: int
-
-
-def _fit(examples: Sequence[_Example]) -> Learned:
-    """The weights that make the answers of questions likeliest."""
     from scipy.optimize import minimize
 
-    values = np.concatenate([one.scores for one in examples])
-    right = np.concatenate([one.right for one in examples]).astype(np.float64)
+    values = np.concatenate([one.scores for one in asked])
+    right = np.concatenate(answers).astype(np.float64)
     named = values > 0
     # Half of the least that a scorer says, but for outliers, stands for nothing.
     floor = np.array(
@@ -536,10 +499,10 @@ def _fit(examples: Sequence[_Example]) -> Learned:
     mean, spread = features.mean(axis=0), features.std(axis=0)
     spread[spread < 1e-9] = 1.0
     features = (features - mean) / spread
-    sizes = np.array([len(one.scores) for one in examples])
+    sizes = np.array([len(one.scores) for one in asked])
     starts = np.cumsum(sizes) - sizes
     question = np.repeat(np.arange(len(sizes)), sizes)
-    relations, of_question = np.unique([one.relation for one in examples], return_inverse=True)
+    relations, of_question = np.unique([one.ids[1] for one in asked], return_inverse=True)
     relation = of_question[question]
     by_relation = np.argsort(relation, kind="stable")
     firsts = np.searchsorted(relation[by_relation], np.arange(len(relations)))

@@ -21,14 +21,11 @@ from rulerag.types import Support
 if TYPE_CHECKING:
     from rulerag.kg.grounding.joins import GroundingTable
     from rulerag.mining.inference import Candidates
-    from rulerag.mining.inference.learned import LearnedTemporalInference
 
-_AGGREGATES = ("noisy-or", "max", "learned")
+_AGGREGATES = ("noisy-or", "max")
 # Rules of a relation, the most confident first, that an explanation looks through; and names.
 _TRIED, _NAMED = 64, 3
 _MAX_ROWS = 20_000
-# The latest facts that learned weights come from.
-_LEARNED_FROM = 20_000
 
 
 @register("scorer", "rules")
@@ -36,15 +33,13 @@ class Rules(FactScorer):
     """What the rules of a bank lead to, as link prediction applies them.
 
     Static facts are completed by :class:`~rulerag.mining.inference.StaticInference`, dated ones
-    forecast by :class:`~rulerag.mining.inference.TemporalInference`, or with learned weights by
-    :class:`~rulerag.mining.inference.learned.LearnedTemporalInference`, which learns from the
-    latest facts of the corpus when it is first used.
+    forecast by :class:`~rulerag.mining.inference.TemporalInference`.
 
     Args:
         facts: the facts.
         bank: the rules.
         aggregate: how rules are joined: ``noisy-or``; ``max``, by the most confident one (static
-            facts alone); ``learned`` (dated facts alone).
+            facts alone).
 
     Raises:
         ConfigError: another way to join rules, or one that does not go with the facts.
@@ -57,13 +52,9 @@ class Rules(FactScorer):
 
     def __init__(self, facts: CorpusFacts, bank: RuleBank, *, aggregate: str = "noisy-or") -> None:
         check_choice("aggregate", aggregate, _AGGREGATES)
-        wrong = "max" if facts.is_dated else "learned"
-        if aggregate == wrong:
-            kind = "dated" if facts.is_dated else "undated"
+        if aggregate == "max" and facts.is_dated:
             raise ConfigError(
-                f"{aggregate!r} does not go with {kind} facts",
-                key="aggregate",
-                hint=" or ".join(name for name in _AGGREGATES if name != wrong),
+                "'max' does not go with dated facts", key="aggregate", hint="noisy-or"
             )
         super().__init__(facts, aggregate=aggregate)
         self.bank = bank
@@ -147,13 +138,4 @@ class Rules(FactScorer):
         ]
         if not self.facts.is_dated:
             return StaticInference(bank, [table], aggregate=self.aggregate)
-        if self.aggregate == "learned":
-            return self._learned(bank)
         return TemporalInference(bank, [table])
-
-    def _learned(self, bank: list[Rule]) -> LearnedTemporalInference:
-        from rulerag.mining.inference.learned import LearnedTemporalInference
-
-        table = (self.facts.forward or self.facts).table
-        learned = LearnedTemporalInference(bank, [table], max_queries=_LEARNED_FROM)
-        return learned.fit([table])

@@ -95,7 +95,7 @@ def open_target(
     Args:
         target: a dataset folder or an experiment file; the question where ``dataset`` is set.
         dataset: the folder or file that a question belongs to.
-        options: how it is opened.
+        options: how documents are found and read.
         ids: of the queries.
         limit: only the first so many.
         quiet: no progress bars.
@@ -109,20 +109,20 @@ def open_target(
 
         return open_texts(target, options)
     config = _config(target, dataset, options)
-    opened = open_dataset(config)
+    data = open_dataset(config)
     understood = None
     if dataset is None:
-        queries = choose_queries(opened, config, ids=ids, limit=limit)
+        queries = choose_queries(data, config, ids=ids, limit=limit)
     else:
-        question = _link(target, opened, config, options)
-        queries = [_query_of(question, opened, config)]
+        question = _link(target, data, config, options)
+        queries = [_query_of(question, data, config)]
         if not question.exact:
             understood = question
             config = following_all(config) if question.readings else config
-    opened = over_index(opened, options.index, config)
+    data = over_index(data, options.index, config)
     progress = show_progress(quiet) and dataset is None
-    pipeline = make_pipeline(config, opened, Options(options.index, progress, keep_union=False))
-    return QueryRun(config, opened, queries, pipeline, understood)
+    pipeline = make_pipeline(config, data, Options(options.index, progress, keep_union=False))
+    return QueryRun(config, data, queries, pipeline, understood)
 
 
 def _check_target(

@@ -109,12 +109,12 @@ COMMANDS: dict[str, Command] = {
         settings="rulerag.evaluation.link_prediction:LinkPredictionSettings",
     ),
     "studio": Command(
-        "rulerag.cli.studio:studio",
+        "rulerag.cli.running:studio",
         "The web app: ask a RAG system, see which sources made it answer so, and break it.",
         "rulerag studio --port 8080 --data studio-data",
     ),
     "redteam": Command(
-        "rulerag.cli.studio:redteam",
+        "rulerag.cli.running:redteam",
         "Attack a system in every source of every question; status 1 where it breaks.",
         "rulerag redteam finance --generator weak-reader --out red-team",
     ),
@@ -184,10 +184,10 @@ def parse(words: Sequence[str]) -> Callable[[], object]:
     if name not in COMMANDS:
         raise ConfigError(f"there is no command {name!r}", hint=did_you_mean(name, COMMANDS))
     # Imported here: the list of commands is shown at once.
-    from rulerag.cli.arguments import bound
+    from rulerag.cli.arguments import bind_arguments
 
     command = COMMANDS[name]
-    return bound(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
+    return bind_arguments(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
 
 
 def _overview(group: str) -> str:

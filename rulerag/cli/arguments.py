@@ -15,7 +15,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import STANDARD_OUTPUT
 
 
-def bound(
+def bind_arguments(
     name: str, function: Callable[..., None], words: Sequence[str], *, epilogue: str
 ) -> Callable[[], object]:
     """A command with its arguments, ready to run; or its help, ready to be shown.
@@ -40,11 +40,11 @@ def bound(
         group_parameters="Options",
     )
     try:
-        command, given, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+        command, arguments, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         raise _refusal(error, name) from error
-    work = functools.partial(command, *given.args, **given.kwargs)
-    if STANDARD_OUTPUT in given.arguments.values():
+    work = functools.partial(command, *arguments.args, **arguments.kwargs)
+    if STANDARD_OUTPUT in arguments.arguments.values():
         return functools.partial(_aside, work)
     return work
 

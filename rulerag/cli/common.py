@@ -106,7 +106,7 @@ def check_outputs(*files: Path | None) -> None:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class GraphFiles:
+class GraphOptions:
     """How a graph's files are read.
 
     Args:

@@ -173,7 +173,7 @@ def open_texts(question: str, options: PipelineOptions) -> QueryRun:
 
     Args:
         question: the question, searched for as it is.
-        options: how it is opened; with the index.
+        options: how documents are found and read; with the index.
 
     Raises:
         ConfigError: an index that keeps no texts, rules, or a reader that cannot read prose.
@@ -235,10 +235,10 @@ def retrieve(
 
     check_outputs(out)
     config = options.config(dataset, rules="none")
-    opened = open_dataset(config)
-    queries = choose_queries(opened, config, limit=limit)
-    opened = over_index(opened, options.index, config)
-    pipeline = make_pipeline(config, opened, Options(options.index, show_progress(quiet)))
+    data = open_dataset(config)
+    queries = choose_queries(data, config, limit=limit)
+    data = over_index(data, options.index, config)
+    pipeline = make_pipeline(config, data, Options(options.index, show_progress(quiet)))
     engine, depth = pipeline.retriever, pipeline.top_k
     started = time.perf_counter()
     if not union:
@@ -253,7 +253,7 @@ def retrieve(
     mean = sum(map(len, found)) / len(queries)
     say(
         f"{len(queries):,} queries in {seconds:.1f} s, {mean:.1f} documents each"
-        f"{_recall(queries, found) or _judged(opened, queries, found, depth)} → {out}"
+        f"{_recall(queries, found) or _judged(data, queries, found, depth)} → {out}"
     )
 
 

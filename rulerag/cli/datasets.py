@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from cyclopts import Parameter
 
-from rulerag.cli.common import GraphFiles, Output, say, show_progress
+from rulerag.cli.common import GraphOptions, Output, say, show_progress
 from rulerag.errors import ConfigError
 from rulerag.io import excerpt
 from rulerag.kg import KnowledgeGraph, Verbalizer
@@ -27,15 +27,13 @@ _SOME = 10  # subjects that show what a relation usually has
 
 
 def build(
-    changes: list[str] | None = None,
-    /,
-    *,
+    *changes: str,
     kg: Path,
     out: Output,
     name: str | None = None,
     seed: int = 0,
     variant: str = "test",
-    files: GraphFiles = GraphFiles(),
+    files: GraphOptions = GraphOptions(),
     quiet: bool = False,
     program: Annotated[str, Parameter(show=False)] = "rulerag ruleqa",
 ) -> None:
@@ -61,11 +59,11 @@ def build(
     from rulerag.ruleqa import build as build_dataset
     from rulerag.ruleqa import card_files
 
-    given = read_settings(changes or ())
+    given = read_settings(changes)
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
     command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
     command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
-    command += [f"--variant {variant}"] * (variant != "test") + (changes or [])
+    command += [f"--variant {variant}"] * (variant != "test") + [*changes]
     with output_folder(out):  # before anything costly is done
         graph = files.load(kg)
         dataset = build_dataset(
@@ -110,7 +108,7 @@ def check(folder: Path, /) -> None:
         say(f"ok  {line}")
 
 
-def table(folders: list[Path], /, *, out: Output | None = None) -> None:
+def table(*folders: Annotated[Path, Parameter(required=True)], out: Output | None = None) -> None:
     """Sizes and ceilings of built datasets, beside the published sizes.
 
     Args:
@@ -170,7 +168,7 @@ def fetch(
 # --- inspect ----
 
 
-def inspect(kg: Path, /, *, files: GraphFiles = GraphFiles()) -> None:
+def inspect(kg: Path, /, *, files: GraphOptions = GraphOptions()) -> None:
     """Show what is understood of a graph or dataset: columns, dates, facts, what was left out.
 
     Args:

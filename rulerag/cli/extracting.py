@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rulerag.assembly import Options, make_generator, preset
-from rulerag.cli.common import FACTS_ALONE, GraphFiles, Output, say
+from rulerag.cli.common import FACTS_ALONE, GraphOptions, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError
@@ -26,7 +26,6 @@ from rulerag.extraction import (
 from rulerag.io import check_folder
 from rulerag.kg import KnowledgeGraph
 from rulerag.output_folder import output_folder
-from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8
@@ -40,7 +39,6 @@ class ExtractionOptions:
     Args:
         seeds: a graph, some of whose facts the texts state: what words mean is learned.
         patterns: patterns.yaml of an earlier extraction, maybe edited.
-        encoder: compares unknown words with known ones by their meaning.
         generator: a language model that is asked what patterns leave open.
         min_confidence: least confidence of a triple.
         open_relations: words that mean no known relation become one of their own.
@@ -48,7 +46,6 @@ class ExtractionOptions:
 
     seeds: Path | None = None
     patterns: Path | None = None
-    encoder: str | None = None
     generator: str | None = None
     min_confidence: float = 0.3
     open_relations: Annotated[bool, Parameter(name="--open")] = False
@@ -60,7 +57,7 @@ def extract(
     *,
     out: Output,
     how: ExtractionOptions = ExtractionOptions(),
-    files: GraphFiles = GraphFiles(),
+    files: GraphOptions = GraphOptions(),
     quiet: bool = False,
 ) -> None:
     """Find facts in texts: a graph folder that every other command reads, with its sentences.
@@ -77,10 +74,9 @@ def extract(
     started = time.perf_counter()
     graph = None if how.seeds is None else files.load(how.seeds)
     book = None if how.patterns is None else PatternBook.load(how.patterns)
-    encoder = None if how.encoder is None else load_encoder(how.encoder)
     documents = read_documents(corpus, TextOptions())
     if not looks_english(document.text for document in documents):
-        say("the texts do not look English, and only English clauses are read: expect little")
+        say("the texts do not look English, and only English words are understood: expect little")
     with output_folder(out):
         extractor = TripleExtractor(
             [] if graph is None else list(graph.train),
@@ -88,15 +84,14 @@ def extract(
             calendar=None if graph is None else graph.calendar,
             patterns=book,
             labels=None if graph is None else _relation_labels(graph),
-            encoder=encoder,
             settings=settings,
         )
         model = None
         if how.generator is not None:
             model = _model(how.generator, out, extractor.relations)
         found = extractor.extract(documents, model=model)
-        about = {"settings": {**vars(settings), "model": how.generator, "encoder": how.encoder}}
-        report = write_graph(out, found, extractor.calendar, extractor.book, about)
+        about = {"settings": {**vars(settings), "model": how.generator}}
+        report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
     seconds = time.perf_counter() - started
     say(
         f"{report['facts']:,} facts of {len(report['relations'])} relations in "
@@ -108,8 +103,6 @@ def extract(
         say(f"  {count:>6,}  {relation}: {text[slice(*one.sentence)]}")
     for why, count in report["passed_over"].items():
         say(f"  passed over: {count:,} × {why}")
-    for words, meaning in list(report["new_words"]["understood"].items())[:_SHOWN]:
-        say(f"  new words: {words!r}, said {meaning['said']} times, mean {meaning['relation']}")
     doubts = report["may_contradict"]
     if doubts:
         one = doubts[0]

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from rulerag.assembly import make_miner
 from rulerag.cli.common import (
-    GraphFiles,
+    GraphOptions,
     Output,
     check_outputs,
     say,
@@ -154,7 +154,7 @@ class MinedPruningOptions(PruningOptions):
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class MinedFiles(GraphFiles):
+class MinedFiles(GraphOptions):
     """How the files of the graph to mine are read.
 
     Args:

@@ -1,8 +1,10 @@
-"""Commands over whole query sets: ``evaluate``, ``demo`` and ``link-prediction``."""
+"""Commands that run systems: whole query sets, the demo, link prediction, the studio."""
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,16 +22,16 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import parse_override
+from rulerag.composition import parse_file, parse_override
+from rulerag.console import EXIT_BAD_INPUT
 from rulerag.errors import ConfigError
 from rulerag.output_folder import output_folder
 
 
 def evaluate(
     experiment: str,
-    overrides: list[str] | None = None,
     /,
-    *,
+    *overrides: str,
     out: Output,
     dataset: Path | None = None,
     overwrite: bool = False,
@@ -59,21 +61,21 @@ def evaluate(
             path=experiment,
             hint="name a method, such as bm25-guided__symbolic, and the folder with --dataset",
         )
-    settings = load_experiment(experiment, overrides or (), dataset=dataset)
+    settings = load_experiment(experiment, overrides, dataset=dataset)
     # What a file expects holds for the experiment that it states, wherever the dataset stands.
-    changed = [o for o in overrides or () if not o.startswith(("dataset.path=", "path="))]
+    changed = [o for o in overrides if not o.startswith(("dataset.path=", "path="))]
     if changed or limit is not None:
         settings = settings.without("expected")
     with output_folder(out):  # before anything costly is opened
         started = time.perf_counter()
-        opened = open_dataset(settings)
-        queries = choose_queries(opened, settings, limit=limit)
-        opened = over_index(opened, index, settings)
-        pipeline = make_pipeline(settings, opened, Options(index))
+        data = open_dataset(settings)
+        queries = choose_queries(data, settings, limit=limit)
+        data = over_index(data, index, settings)
+        pipeline = make_pipeline(settings, data, Options(index))
         load_seconds = time.perf_counter() - started
         result = run_experiment(
             pipeline,
-            opened,
+            data,
             queries,
             out,
             config=settings,
@@ -85,7 +87,7 @@ def evaluate(
         )
         page = _write_page(out, result)
     _say_metrics(Path(experiment).stem, result)
-    if result["generator"] in FACTS_ALONE and not any(d.facts for d in opened.corpus):
+    if result["generator"] in FACTS_ALONE and not any(d.facts for d in data.corpus):
         say(
             f"no reader: the documents state no facts, which {result['generator']} needs; texts "
             "are read by a language model, generator=smollm2-135m-instruct or another of "
@@ -146,9 +148,8 @@ def demo(
 
 def link_prediction(
     kg: Path,
-    changes: list[str] | None = None,
     /,
-    *,
+    *changes: str,
     miner: str | None = None,
     rules: Path | None = None,
     limit: int | None = None,
@@ -170,7 +171,7 @@ def link_prediction(
     from rulerag.io import write_json
 
     values: dict[str, Any] = {}
-    for change in changes or ():
+    for change in changes:
         key, value = parse_override(change)
         if key in values:
             raise ConfigError("is given twice", key=key)
@@ -201,3 +202,91 @@ def _say_ranks(result: dict[str, Any]) -> None:
     say(markdown_table(titles, rows).rstrip())
     seconds = ", ".join(f"{name} {value:.1f}" for name, value in result["cpu_seconds"].items())
     say(f"CPU seconds: {seconds}; peak memory {result['peak_memory_mb']:.0f} MB")
+
+
+# --- the studio -----
+
+
+def studio(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8080,
+    data: Path = Path("studio-data"),
+    dataset: list[Path] | None = None,
+    encoder: list[str] | None = None,
+    reader: list[str] | None = None,
+    run: list[Path] | None = None,
+) -> None:
+    """The web app: ask a RAG system, see which sources made it answer so, and break it.
+
+    Args:
+        host: the address to bind; one that others reach needs a token.
+        port: the port; 0 for a free one.
+        data: the folder of its sessions; systems/*.yaml in it are systems of your own.
+        dataset: a benchmark folder, which becomes a system; repeatable.
+        encoder: an encoder that searches the datasets as well, to compare; repeatable.
+        reader: a model that reads the datasets as well, to compare; repeatable.
+        run: a run folder of `rulerag evaluate` to look into; repeatable.
+    """
+    from rulerag.studio import serve
+    from rulerag.studio.systems import benchmark_system
+
+    systems = [
+        benchmark_system(one, encoders=encoder or (), readers=reader or ()) for one in dataset or ()
+    ]
+    serve(data, host=host, port=port, systems=systems, runs=run or ())
+
+
+def redteam(
+    suite: str,
+    /,
+    *,
+    generator: list[str] | None = None,
+    out: Output = Path("red-team"),
+    data: Path = Path("studio-data"),
+) -> None:
+    """Attack a system in every source of every question; status 1 where it breaks.
+
+    2 where something could not be tried; what was tried is kept, and the same command goes on.
+
+    Args:
+        suite: a system (finance, software, employees, …) or a suite's YAML file.
+        generator: what answers; repeatable (default: all that are here).
+        out: the folder for CSV, JSON, JUnit, HTML and a pytest file.
+        data: the folder of sessions; systems/*.yaml in it are systems of your own.
+    """
+    from rulerag.studio.service import RedTeamSuite, Studio
+
+    named = suite.endswith((".yaml", ".yml"))
+    wanted = (
+        RedTeamSuite.read(parse_file(Path(suite)), source=suite)
+        if named
+        else RedTeamSuite(system=suite)
+    )
+    application = Studio(data)
+    try:
+        if generator:
+            wanted = wanted.model_copy(update={"generators": tuple(generator)})
+        report = application.red_team(wanted, out / "cells.jsonl")
+    finally:
+        application.close()
+    for row in report.rows():
+        say(_attack_line(row))
+    files = report.write(out)
+    say(f"written to {', '.join(map(str, files))}")
+    if report.errors:
+        many = f"{len(report.errors)} of {len(report.cells)} could not be tried"
+        sys.stderr.write(f"error: {many}: {report.errors[0].error}\n")
+    if report.failed:
+        raise SystemExit(1)
+    if report.errors:  # what was not tried is no success
+        raise SystemExit(EXIT_BAD_INPUT)
+
+
+def _attack_line(row: Mapping[str, Any]) -> str:
+    withstood = row["questions"] - row["by_itself"]
+    interval = f" ({100 * row['low']:.0f}–{100 * row['high']:.0f} %)" if "low" in row else ""
+    needed = f", {row['needed']} sources needed" if row["needed"] is not None else ""
+    without = f", {row['by_itself']} without any attack" if row["by_itself"] else ""
+    broken = f"{row['broken']} of {withstood} broken"
+    return f"{row['generator']}, {row['attack']}: {broken}{interval}{needed}{without}"

@@ -1,9 +1,9 @@
 """From texts to triples: who does what to whom and when, with the words that say so.
 
-Read :mod:`~rulerag.extraction.extractor` first. A text is taken apart into names
-(:mod:`~rulerag.extraction.names`) and clauses of subject, words and object
-(:mod:`~rulerag.extraction.clauses`); which relation the words mean is learned from a few known
-facts (:mod:`~rulerag.extraction.patterns`), and may be asked of a language model
+Read :mod:`~rulerag.extraction.extractor` first. Names of a text
+(:mod:`~rulerag.extraction.names`) that stand next to each other make pairs
+(:mod:`~rulerag.extraction.pairs`); which relation the words between them mean is learned from a few
+known facts (:mod:`~rulerag.extraction.patterns`), and may be asked of a language model
 (:mod:`~rulerag.extraction.language_model`). :mod:`~rulerag.extraction.folder` writes what was found
 as a graph folder. Which facts of a known graph texts state is a question of its own
 (:mod:`~rulerag.extraction.known`; :mod:`~rulerag.extraction.texts` where a dataset is asked of

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import EmptyDataError
-from rulerag.extraction.company import Company
 from rulerag.extraction.patterns import PatternBook
 from rulerag.extraction.records import Extraction, Triple
 from rulerag.io import atomic_write, prepare_folder, read_records, write_json, write_jsonl
@@ -59,7 +58,7 @@ def write_graph(
         raise EmptyDataError(
             f"no triple was found ({why or 'no sentence names two entities'})",
             hint="give facts that the texts state (--seeds), or a lower --min-confidence; only "
-            "English clauses of two names are read",
+            "English words between two names are read",
         )
     home = prepare_folder(folder)
     (home / FACTS).unlink(missing_ok=True)
@@ -77,7 +76,6 @@ def write_graph(
         "relations": dict(Counter(fact.relation for fact in facts).most_common()),
         "passed_over": dict(found.passed_over.most_common()),
         "may_contradict": contradictions(facts, calendar),
-        "new_words": _new_words(found.company),
         "faults": found.faults,
         **(about or {}),
     }
@@ -92,23 +90,6 @@ def write_graph(
     return report
 
 
-def _new_words(company: Company) -> dict[str, Any]:
-    """What was understood by company alone, and how sure that was among known words."""
-    return {
-        "clauses": company.unknown,
-        "margin": company.margin,
-        "right_on_held_out_words": round(company.right, 4),
-        "understood": {
-            " ".join(words): {
-                "relation": "^" * guess.turned + guess.relation,
-                "margin": round(guess.margin, 2),
-                "said": guess.said,
-            }
-            for words, guess in company.guesses.items()
-        },
-    }
-
-
 def _order(fact: Fact) -> tuple[Any, ...]:
     return (-1 if fact.timestamp is None else fact.timestamp, *fact[:3])
 
@@ -116,10 +97,10 @@ def _order(fact: Fact) -> tuple[Any, ...]:
 def read_evidence(folder: str | Path, calendar: Calendar) -> list[Document] | None:
     """For each fact of an extracted graph a document with the words that state it.
 
-    A sentence that states one fact is taken whole, of another the clause alone: the other fact may
-    be held out. A subject that is a pronoun or left out is named in brackets, as editors do:
-    ``[Anna Meyer] joined Acme``. The title is the document's id; the id is that with the place of
-    the clause: ``news.md#3@17-52``.
+    A sentence that states one fact is taken whole, of another the part from name to name alone: the
+    other fact may be held out. An entity that the text calls by a shorter name is named in
+    brackets, as editors do: ``[Anna Meyer] Meyer joined Acme``. The title is the document's id; the
+    id is that with the place in it: ``news.md#3@17-52``.
 
     Args:
         folder: a graph folder.
@@ -156,12 +137,7 @@ def _document(triple: Triple, text: str, alone: set[tuple[str, tuple[int, int]]]
     ends = (triple.fact.subject, triple.fact.object)
     missing = next((end for end in ends if end.casefold() not in said.casefold()), None)
     if missing is not None:
-        first = triple.subject_words
-        place = said.find(first) if first else -1
-        if first and place >= 0:
-            said = f"{said[:place]}[{missing}]{said[place + len(first) :]}"
-        else:
-            said = f"[{missing}] {said}"
+        said = f"[{missing}] {said}"
     name = f"{triple.document_id}@{triple.span[0]}-{triple.span[1]}"
     return Document(name, said, (triple.fact,), triple.document_id)
 

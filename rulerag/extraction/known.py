@@ -16,7 +16,7 @@ from dataclasses import replace
 from itertools import pairwise, permutations
 from typing import NamedTuple
 
-from rulerag.extraction.clauses import is_denied, verb_stem
+from rulerag.extraction.words import is_denied, verb_stem
 from rulerag.kg import Calendar
 from rulerag.linking import MentionFinder, stated_times
 from rulerag.text import sentence_spans

@@ -32,7 +32,7 @@ _NO_ANSWER = (CutCompletionError, EmptyCompletionError, RefusedCompletionError)
 _TOGETHER = "{x} and {y} have nothing to do with each other"
 
 
-class Asked(NamedTuple):
+class RelationQuestion(NamedTuple):
     """What a model is asked of some words.
 
     Args:
@@ -95,7 +95,7 @@ class ModelExtractor:
         self.faults: list[str] = []
         self.num_asked = 0
 
-    def choose(self, asked: Sequence[Asked]) -> list[dict[str, float]]:
+    def choose(self, asked: Sequence[RelationQuestion]) -> list[dict[str, float]]:
         """The probability of each relation, for each question; empty where none is meant.
 
         Args:
@@ -119,7 +119,7 @@ class ModelExtractor:
             found.append({r: p for r, p in reply.get("relations", {}).items() if r != NONE})
         return found
 
-    def _said(self, asked: Sequence[Asked]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _said(self, asked: Sequence[RelationQuestion]) -> Iterator[tuple[int, dict[str, Any]]]:
         """The reply to each question, as soon as it is there: its number and what was said."""
         if hasattr(self.generator, "score"):
             yield from enumerate(self._scored(asked))
@@ -143,7 +143,7 @@ class ModelExtractor:
                 except _NO_ANSWER as error:
                     yield place, {"fault": f"{error.message:.300}"}
 
-    def _scored(self, asked: Sequence[Asked]) -> Iterator[dict[str, Any]]:
+    def _scored(self, asked: Sequence[RelationQuestion]) -> Iterator[dict[str, Any]]:
         requests, answers = [], []
         for one in asked:
             for statement in _statements(one).values():
@@ -182,12 +182,12 @@ class ModelExtractor:
             os.fsync(file.fileno())
 
 
-def _statements(one: Asked) -> dict[str, str]:
+def _statements(one: RelationQuestion) -> dict[str, str]:
     together = _TOGETHER.replace("{x}", one.subject).replace("{y}", one.object)
     return {**one.choices, NONE: together}
 
 
-def _question(one: Asked) -> str:
+def _question(one: RelationQuestion) -> str:
     lines = "\n".join(f"- {relation}: {said}" for relation, said in one.choices.items())
     return (
         f'Sentence: "{one.sentence}"\nWhich of these does the sentence state?\n{lines}\n- {NONE}: '
@@ -195,7 +195,7 @@ def _question(one: Asked) -> str:
     )
 
 
-def _read(reply: str, one: Asked) -> dict[str, Any]:
+def _read(reply: str, one: RelationQuestion) -> dict[str, Any]:
     """The relation of a reply; a fault where it is no JSON of the schema."""
     start, end = reply.find("{"), reply.rfind("}")
     try:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from rulerag.linking import MentionFinder, Thesaurus
+from rulerag.linking import MentionFinder
 from rulerag.text import sentence_spans
 
 _WORD = re.compile(r"\w[\w'\u2019-]*")
@@ -36,12 +36,6 @@ _JOINS = frozenset(["of", "the", "de", "von", "van", "der", "du", "la", "al", "a
 
 # "Anna Meyer's mother": the name ends before it. At the end of a clause it may belong to the name.
 _POSSESSIVE = re.compile(r"['\u2019]s?(?=\s)")
-# Participles that no ending shows, and what follows one that opens a sentence: "Born in Ulm, Ann"
-_PARTICIPLES_LIST = "born built made set sent taken written known held led run sold taught seen won"
-_PARTICIPLES = frozenset(_PARTICIPLES_LIST.split())
-_OPENING = re.compile(r"\s(?:as|at|by|for|from|in|of|on|to|under|with)\s")
-
-
 # Of the small words of English prose some two in five are function words.
 _LEAST_ENGLISH, _FEW = 0.2, 30
 
@@ -112,7 +106,7 @@ class NameReader:
         for whole in (one for match in _RUN.finditer(text) for one in _owners(text, match.span())):
             for span in _free(whole, taken):
                 words = text[slice(*span)].split()
-                if span != whole and not _JOINS & {words[0], words[-1]}:
+                if span != whole and words and not _JOINS & {words[0], words[-1]}:
                     continue  # "Acme Works" where "Acme" is known: who that is, is not
                 start, end = self._trimmed(text, span, starts)
                 if start < end:
@@ -134,7 +128,6 @@ class NameReader:
             last = not text[match.end() : end].strip()
             # An article within a name: "The Silent Harbour".
             article = word == "the" and not last and self._large["the"] > 0
-            common = common or (start in starts and self._opens(text, *match.span()))
             first = start in starts and common and not article
             if word not in _NEVER and not first and not (common and last):
                 break
@@ -147,15 +140,6 @@ class NameReader:
         while start < end and text[end - 1].isspace():
             end -= 1
         return start, end
-
-    def _opens(self, text: str, start: int, end: int) -> bool:
-        """Whether a word is a participle with a preposition, which opens its sentence."""
-        word = text[start:end].casefold()
-        if self._large[word] or not _OPENING.match(text, end):
-            return False
-        source = Thesaurus.shipped()
-        ends = word.endswith("ed") and any(source.has(one) for one in source.bases(word))
-        return ends or word in _PARTICIPLES
 
     def _in_full(self, found: list[Named]) -> list[Named]:
         """Short forms replaced by the one longer name that they begin or end."""

@@ -1,52 +1,38 @@
 """Which relation words mean: learned from known facts whose ends the words join in a text.
 
-Distant supervision (Mintz et al. 2009, section 1): where a clause joins the two ends of a known
-fact, at its time where both have one, its words may say that fact's relation. What they say most
-often, they mean.
+Distant supervision (Mintz et al. 2009, section 1): where words join the two ends of a known fact,
+at its time where both have one, they may say that fact's relation. What they say most often, they
+mean.
 """
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
-from rulerag.extraction.clauses import NAME, bare, trigger
-from rulerag.extraction.likeness import Likeness
+from rulerag.extraction.words import stems_of
 from rulerag.io import to_json, write_text
 from rulerag.kg import derived_phrase
 from rulerag.rules import readable
 from rulerag.types import Fact
 
-if TYPE_CHECKING:
-    from rulerag.protocols import Encoder
-
 INVERSE = "^"
 """Before a relation: the words name its object first."""
-# How much of the words of a pattern must be those of a clause; rare words count more.
-_LEAST_SHARED = 0.6
-# Likeness that is dropped, and what an encoder finds any two wordings to have.
-_LEAST_LIKE, _ANY_TWO = 0.01, 0.2
-# What a match by shared words counts.
-_SHARED = 0.9
 _PRIOR = 0.5
-
-
-Words = tuple[str, ...]
-"""The stems of a clause."""
-Heard = tuple[Words, str, str]
-"""Stems, the words as they are written, and the relation that they may mean."""
 # How often counts are shared out, and the least of them that is kept.
 _SHARINGS, _LEAST_SHARE, _TWICE = 10, 0.05, 1.5
 # What words count that would name the object of a fact first: most name its subject first, and the
-# clause that does may have a pronoun.
+# sentence that does may have a pronoun.
 _TURNED = 0.25
+
+Stems = tuple[str, ...]
+"""The stems of the words between two names."""
+Evidence = tuple[Stems, str, str]
+"""Stems, the words as they are written, and the relation that they may mean."""
 
 
 class Meaning(NamedTuple):
@@ -73,22 +59,16 @@ class PatternBook:
 
     def __init__(
         self,
-        counts: Mapping[tuple[str, ...], Mapping[str, float]] | None = None,
-        words: Mapping[tuple[str, ...], str] | None = None,
+        counts: Mapping[Stems, Mapping[str, float]] | None = None,
+        words: Mapping[Stems, str] | None = None,
     ) -> None:
-        self.counts: dict[tuple[str, ...], dict[str, float]] = {
-            key: dict(one) for key, one in (counts or {}).items()
+        self.counts: dict[Stems, dict[str, float]] = {
+            stems: dict(one) for stems, one in (counts or {}).items()
         }
         self.words = dict(words or {})
-        self._encoder: Encoder | None = None
-        self._prepare()
 
     def __len__(self) -> int:
         return len(self.counts)
-
-    def _add(self, key: tuple[str, ...], relation: str, weight: float) -> None:
-        counts = self.counts.setdefault(key, {})
-        counts[relation] = counts.get(relation, 0.0) + weight
 
     @property
     def relations(self) -> list[str]:
@@ -96,66 +76,33 @@ class PatternBook:
         found = (one.removeprefix(INVERSE) for counts in self.counts.values() for one in counts)
         return list(dict.fromkeys(found))
 
-    def with_encoder(self, encoder: Encoder) -> PatternBook:
-        """The same patterns, compared with others by meaning as well."""
-        book = PatternBook(self.counts, self.words)
-        book._encoder = encoder
-        return book
-
-    def parted(self) -> tuple[PatternBook, PatternBook]:
-        """Patterns of words that join two names, and frames, which have words around them too."""
-        books = []
-        for framed in (False, True):
-            keys = [key for key in self.counts if (NAME in key) == framed]
-            words = {key: self.words[key] for key in keys}
-            books.append(PatternBook({key: self.counts[key] for key in keys}, words))
-        return books[0], books[1]
-
-    def joined(self, other: PatternBook) -> PatternBook:
-        """These patterns and others."""
-        return PatternBook({**other.counts, **self.counts}, {**other.words, **self.words})
-
-    def learn(self, found: Iterable[tuple[tuple[str, ...], str, str, float]]) -> None:
+    def add(self, stems: Stems, words: str, relation: str, weight: float) -> None:
         """Take up what words meant.
 
         Args:
-            found: the stems of a clause, its words, the relation of a known fact of its ends, and
-                how much that counts.
+            stems: those of the words.
+            words: as they are written.
+            relation: that of a known fact whose ends they join.
+            weight: how much that counts.
         """
-        for key, said, relation, weight in found:
-            self._add(key, relation, weight)
-            self.words.setdefault(key, said)
-        self._prepare()
+        counts = self.counts.setdefault(stems, {})
+        counts[relation] = counts.get(relation, 0.0) + weight
+        self.words.setdefault(stems, words)
 
-    def add_labels(self, relations: Iterable[str], labels: Mapping[str, str]) -> None:
+    def add_labels(self, labels: Mapping[str, str]) -> None:
         """Take up the words of relations' own labels, derived and inflected, where none are known.
 
         Args:
-            relations: raw names.
-            labels: their words, where they have any.
+            labels: the words of each raw relation.
         """
-        for relation in relations:
-            label = readable(labels.get(relation, relation))
+        for relation, name in labels.items():
+            label = readable(name)
             start, _, rest = derived_phrase(label).partition("{x}")
             # A noun ("the capital of {x} is {y}") may be a verb that nobody knows: its own words.
             middle = label if start else rest.partition("{y}")[0].strip(" :")
-            key = trigger(middle.split())
-            if key and relation not in self.counts.get(key, ()):
-                self._add(key, relation, 1.0)
-                self.words.setdefault(key, middle)
-        self._prepare()
-
-    def _prepare(self) -> None:
-        seen = Counter(stem for key in self.counts for stem in set(key))
-        total = len(self.counts) + 1
-        self._weight = {stem: math.log(total / count) + 0.1 for stem, count in seen.items()}
-        self._with_stem: dict[str, list[tuple[str, ...]]] = {}
-        for key in self.counts:
-            for stem in set(key):
-                self._with_stem.setdefault(stem, []).append(key)
-        self._likeness: Likeness | None = None
-        self._vectors: np.ndarray | None = None
-        self._known: dict[str, list[tuple[float, tuple[str, ...]]]] = {}
+            stems = stems_of(middle.split())
+            if stems and relation not in self.counts.get(stems, ()):
+                self.add(stems, middle, relation, 1.0)
 
     def wording(self, relation: str) -> str | None:
         """The words that say a relation most often, subject first; None where none do.
@@ -164,95 +111,29 @@ class PatternBook:
             relation: a raw name.
         """
         said = (
-            (counts.get(relation, 0.0), bare(self.words[key]))
-            for key, counts in self.counts.items()
+            (counts.get(relation, 0.0), self.words[stems]) for stems, counts in self.counts.items()
         )
-        best = max(said, key=lambda one: (one[0], one[1]), default=(0.0, ""))
+        best = max(said, default=(0.0, ""))
         return best[1] if best[0] else None
 
-    def knows(self, key: tuple[str, ...]) -> bool:
-        """Whether stems are a pattern."""
-        return key in self.counts
-
-    def inside(self, words: Sequence[str], *, at_end: bool) -> tuple[str, ...] | None:
-        """The longest pattern that stems begin or end with.
+    def meanings(self, stems: Stems) -> list[Meaning]:
+        """What words may mean by the longest pattern that they end with, the surest first.
 
         Args:
-            words: stems.
-            at_end: whether it stands at the end.
+            stems: those of the words between two names.
         """
-        for size in range(len(words), 0, -1):
-            key = tuple(words[-size:] if at_end else words[:size])
-            if key in self.counts:
-                return key
-        return None
-
-    def meanings(self, key: tuple[str, ...], said: str) -> list[Meaning]:
-        """What words may mean, the surest first; empty where no pattern shares most of them.
-
-        Args:
-            key: the stems of a clause.
-            said: its words.
-        """
-        if self.knows(key):
-            return self._of(key, 1.0)
-        shared = [(self._shared(key, other), other) for other in self._near(key)]
-        good = sorted((one for one in shared if one[0] >= _LEAST_SHARED), reverse=True)
-        if good:
-            return self._of(good[0][1], _SHARED * good[0][0])
+        for start in range(len(stems)):
+            if stems[start:] in self.counts:
+                return self._of(stems[start:])
         return []
 
-    def alike(self, said: str) -> list[Meaning]:
-        """What words may mean by what their own mean; the confidence is how alike they are.
-
-        By a thesaurus and definitions, and by an encoder where there is one: then from 0 to 2.
-
-        Args:
-            said: the words of a clause.
-        """
-        found: dict[str, Meaning] = {}
-        for like, other in self._alike(bare(said)):
-            for one in self._of(other, like):
-                if one.relation not in found or one.confidence > found[one.relation].confidence:
-                    found[one.relation] = one._replace(pattern=f"like: {one.pattern}")
-        return sorted(found.values(), key=lambda one: -one.confidence)
-
-    def _of(self, key: tuple[str, ...], times: float) -> list[Meaning]:
-        counts = self.counts[key]
+    def _of(self, stems: Stems) -> list[Meaning]:
+        counts = self.counts[stems]
         total = sum(counts.values()) + _PRIOR
         return [
-            Meaning(relation, times * count / total, self.words[key])
+            Meaning(relation, count / total, self.words[stems])
             for relation, count in sorted(counts.items(), key=lambda one: (-one[1], one[0]))
         ]
-
-    def _near(self, key: tuple[str, ...]) -> list[tuple[str, ...]]:
-        found = (other for stem in set(key) for other in self._with_stem.get(stem, ()))
-        return list(dict.fromkeys(found))
-
-    def _shared(self, key: tuple[str, ...], other: tuple[str, ...]) -> float:
-        """The weight of the stems that two patterns share, of all that they have: 0 to 1."""
-        most = math.log(len(self.counts) + 1) + 0.1
-        both, either = set(key) & set(other), set(key) | set(other)
-        return sum(self._weight.get(s, most) for s in both) / sum(
-            self._weight.get(s, most) for s in either
-        )
-
-    def _alike(self, said: str) -> list[tuple[float, tuple[str, ...]]]:
-        """How alike some words are to each pattern, where they are at all."""
-        if said not in self._known:
-            if self._likeness is None:
-                self._keys = list(self.words)
-                texts = [bare(one) for one in self.words.values()]
-                self._likeness = Likeness(texts)
-                if self._encoder is not None and texts:
-                    self._vectors = _unit(self._encoder.encode(texts))
-            likeness = self._likeness.of(said)
-            if self._encoder is not None and self._vectors is not None:
-                meant = self._vectors @ _unit(self._encoder.encode([said]))[0]
-                likeness = likeness + np.maximum(0.0, meant - _ANY_TWO)
-            pairs = zip(likeness.tolist(), self._keys, strict=True)
-            self._known[said] = [(like, key) for like, key in pairs if like > _LEAST_LIKE]
-        return self._known[said]
 
     def save(self, path: str | Path) -> None:
         """Write the patterns as YAML, to be read and edited: by relation, words and counts.
@@ -261,14 +142,13 @@ class PatternBook:
             OutputError: the file cannot be written.
         """
         rows: dict[str, dict[str, float]] = {}
-        for key, counts in self.counts.items():
+        for stems, counts in self.counts.items():
             for relation, count in counts.items():
-                rows.setdefault(relation, {})[self.words[key]] = count
+                rows.setdefault(relation, {})[self.words[stems]] = count
         lines = [
-            "# For each relation the words between subject and object, and how often they said it."
+            "# For each relation the words between subject and object, and how often they said it.",
+            "# ^relation: the words stand between its object and its subject.",
         ]
-        lines.append(f"# Frames have words around the two as well; {NAME} stands for each.")
-        lines.append("# ^relation: the words stand between its object and its subject.")
         for relation in sorted(rows):
             lines.append(f"{to_json(relation)}:")
             lines += [
@@ -281,7 +161,8 @@ class PatternBook:
         """Read what :meth:`save` wrote.
 
         Raises:
-            ConfigError: the file is no YAML. DataFormatError: it holds no patterns.
+            ConfigError: the file is no YAML.
+            DataFormatError: it holds no patterns.
         """
         book = cls()
         for relation, rows in read_values(Path(path)).items():
@@ -293,21 +174,13 @@ class PatternBook:
                     hint='for example "joined: 3"',
                 )
             for said, count in rows.items():
-                key = trigger(str(said).split())
-                book._add(key, str(relation), float(count))
-                book.words.setdefault(key, str(said))
-        book._prepare()
+                book.add(stems_of(str(said).split()), str(said), str(relation), float(count))
         return book
 
 
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-    return np.asarray(vectors / np.where(norms == 0, 1, norms))
-
-
 def shared_out(
-    heard: Mapping[Fact, Collection[Heard]], known: Mapping[Words, Mapping[str, float]]
-) -> Iterator[tuple[Words, str, str, float]]:
+    stated: Mapping[Fact, Collection[Evidence]], known: Mapping[Stems, Mapping[str, float]]
+) -> Iterator[tuple[Stems, str, str, float]]:
     """What words say of undated facts, each of which is shared out among what joins its ends.
 
     Where rules hold, two who have one relation have others too, and no date tells which of several
@@ -316,20 +189,20 @@ def shared_out(
     maximisation).
 
     Args:
-        heard: for each fact all that joins its ends.
+        stated: for each fact all that joins its ends.
         known: how often words are known to say relations already.
 
     Yields:
-        What :meth:`PatternBook.learn` takes up.
+        What :meth:`PatternBook.add` takes up.
     """
-    said: dict[Words, str] = {}
-    choices: list[list[tuple[Words, str]]] = []
-    for own in heard.values():
-        said |= {words: text for words, text, _ in sorted(own, reverse=True)}
+    written: dict[Stems, str] = {}
+    choices: list[list[tuple[Stems, str]]] = []
+    for own in stated.values():
+        written |= {words: text for words, text, _ in sorted(own, reverse=True)}
         choices.append(sorted({(words, relation) for words, _, relation in own}))
     base = {(w, r): count for w, row in known.items() for r, count in row.items()}
     every = Counter(base) + Counter(one for own in choices for one in own)
-    totals: dict[Words, float] = {}
+    totals: dict[Stems, float] = {}
     for (words, _), count in every.items():
         totals[words] = totals.get(words, 0.0) + count
     # Words that stand with facts of many relations say none of these for that alone.
@@ -350,4 +223,4 @@ def shared_out(
         for one, share in zip(own_choices, own_shares, strict=True):
             weight = share * (_TURNED if one[1].startswith(INVERSE) else 1.0)
             if weight >= _LEAST_SHARE and (one in sure or counts[one] >= _TWICE):
-                yield one[0], said[one[0]], one[1], weight
+                yield one[0], written[one[0]], one[1], weight

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rulerag.errors import DataFormatError
-from rulerag.extraction.company import Company
 from rulerag.kg import Calendar
 from rulerag.types import Document, Fact
 
@@ -24,11 +23,9 @@ class Triple:
         fact: by canonical names; its time in the steps of the calendar, or None.
         document_id: the document.
         sentence: the span of the sentence.
-        span: the span of the clause that says it, date included.
+        span: from the first name to the last or to the date.
         confidence: how sure it is, a fraction.
         by: what found it: the pattern in words, or ``model``.
-        subject_words: how the text names the subject; a pronoun, or nothing where the clause
-            leaves it out ("Anna joined Acme and left Ulm").
     """
 
     fact: Fact
@@ -37,7 +34,6 @@ class Triple:
     span: Span
     confidence: float
     by: str
-    subject_words: str = ""
 
     def to_json(self, text: str, calendar: Calendar) -> dict[str, Any]:
         """A line of ``evidence.jsonl``; ``text`` is that of the document."""
@@ -49,7 +45,6 @@ class Triple:
             "sentence": list(self.sentence),
             "confidence": round(self.confidence, 4),
             "by": self.by,
-            "subject_words": self.subject_words,
             "text": text[slice(*self.sentence)],
         }
 
@@ -70,7 +65,6 @@ class Triple:
                 (int(c), int(d)),
                 float(row["confidence"]),
                 str(row["by"]),
-                str(row.get("subject_words", "")),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise DataFormatError(f"is no evidence of a fact ({error})") from error
@@ -83,13 +77,11 @@ class Extraction:
     Args:
         triples: in the order of the documents.
         documents: the documents, by id.
-        passed_over: how many clauses gave no triple, by reason.
+        passed_over: how many pairs of names gave no triple, by reason.
         faults: what a model wrote that could not be read, one line each: document and reason.
-        company: what unknown words mean by the company that they keep.
     """
 
     triples: list[Triple] = field(default_factory=list)
     documents: dict[str, Document] = field(default_factory=dict)
     passed_over: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
-    company: Company = field(default_factory=Company)

@@ -10,7 +10,7 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.kg.calendar import Calendar
-    from rulerag.kg.corpus import corpus_facts, remember_corpus_facts, stated_facts
+    from rulerag.kg.corpus import corpus_facts, stated_facts
     from rulerag.kg.graph import FactTable, KnowledgeGraph
     from rulerag.kg.phrases import Phrases, derived_phrase
     from rulerag.kg.verbalization import Verbalizer, query_text

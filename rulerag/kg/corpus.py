@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Longs
-from rulerag.cache import remember_arrays, remembered_arrays
+from rulerag.cache import remembered_arrays
 from rulerag.errors import DataFormatError
 from rulerag.io import StoredRecords, to_json
 from rulerag.kg.calendar import Calendar
@@ -37,9 +37,14 @@ def corpus_facts(documents: Sequence[Document]) -> tuple[FactTable, Longs]:
     """
     if not isinstance(documents, StoredRecords):
         return _read(documents)
-    found = remembered_arrays(
-        "scorers", _key(documents.fingerprint), lambda: _packed(*_read(list(documents)))
-    )
+
+    def read() -> dict[str, npt.NDArray[Any]]:
+        table, owner = _read(list(documents))
+        names = table.entities.names, table.relations.names
+        entities, relations = (np.frombuffer(to_json(one).encode(), np.uint8) for one in names)
+        return {"entities": entities, "relations": relations, "rows": table.rows, "owner": owner}
+
+    found = remembered_arrays("scorers", ["facts", documents.fingerprint], read)
     entities, relations = (
         Vocabulary(json.loads(found[key].tobytes())) for key in ("entities", "relations")
     )
@@ -60,27 +65,6 @@ def stated_facts(documents: Sequence[Document]) -> Iterator[tuple[int, Fact]]:
     for place, document in enumerate(documents):
         for fact in document.facts:
             yield place, fact
-
-
-def remember_corpus_facts(digest: str, table: FactTable, owner: Longs) -> None:
-    """Keep the facts of a corpus that was just written, as :func:`corpus_facts` finds them.
-
-    Args:
-        digest: the SHA-256 of its file.
-        table: the facts.
-        owner: the places of their documents.
-    """
-    remember_arrays("scorers", _key(digest), _packed(table, owner))
-
-
-def _key(digest: str) -> list[str]:
-    return ["facts", digest]
-
-
-def _packed(table: FactTable, owner: Longs) -> dict[str, npt.NDArray[Any]]:
-    names = table.entities.names, table.relations.names
-    entities, relations = (np.frombuffer(to_json(one).encode(), np.uint8) for one in names)
-    return {"entities": entities, "relations": relations, "rows": table.rows, "owner": owner}
 
 
 def _read(documents: Sequence[Document]) -> tuple[FactTable, Longs]:

@@ -16,13 +16,12 @@ from rulerag.lazy import front_door
 if TYPE_CHECKING:
     from rulerag.linking.dates import stated_times
     from rulerag.linking.direction import INVERSE
-    from rulerag.linking.documents import link_mentions, natural_texts
+    from rulerag.linking.documents import link_mentions
     from rulerag.linking.examples import LinkedExample, hops, read_examples
     from rulerag.linking.judge import ReadingJudge, weighed
     from rulerag.linking.linker import LinkedQuestion, QuestionLinker, Reading
     from rulerag.linking.mentions import MentionFinder, spellings
     from rulerag.linking.relations import stem
     from rulerag.linking.selector import LinkedSelector
-    from rulerag.linking.thesaurus import Thesaurus
 else:
     __getattr__ = front_door(__name__)

@@ -7,9 +7,7 @@ from dataclasses import replace
 
 from rulerag.kg import Calendar
 from rulerag.linking.dates import stated_times
-from rulerag.linking.mentions import MentionFinder, spellings
-from rulerag.ruleqa import RuleQADataset, known_names
-from rulerag.synthetic import natural_dataset
+from rulerag.linking.mentions import MentionFinder
 from rulerag.types import Document
 
 
@@ -45,25 +43,3 @@ def link_mentions(
             document = replace(document, time=max(times, default=None))
         linked.append(document)
     return linked
-
-
-def natural_texts(dataset: RuleQADataset, *, seed: int = 0, most_facts: int = 1) -> RuleQADataset:
-    """A dataset in prose, as a user with texts and a graph has it.
-
-    Questions and documents are written by :func:`rulerag.synthetic.natural_dataset`; whom and
-    which time a text speaks of is what its words say (:func:`link_mentions`), and nothing else.
-
-    Args:
-        dataset: its documents state facts.
-        seed: decides every wording.
-        most_facts: facts of one subject that a document may state.
-
-    Raises:
-        ConfigError: ``most_facts`` is below 1.
-        DataError: a document states no fact.
-    """
-    written = natural_dataset(dataset, seed=seed, most_facts=most_facts)
-    names = spellings(known_names(dataset)[0], dataset.labels["entities"], dataset.aliases)
-    calendar = Calendar(**dataset.calendar) if dataset.calendar else None
-    written.corpus = link_mentions(written.corpus, names, calendar)
-    return written

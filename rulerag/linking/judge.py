@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rulerag.linking.linker import LinkedQuestion, Reading
     from rulerag.protocols import Generator
 
-# Chosen on validation questions: see benchmarks/natural/model.py.
+# Chosen on validation questions: benchmarks/results/linking/language-model.md.
 WEIGHT, _READINGS = 0.2, 6
 _ASKS = "The question asks this:"
 

@@ -114,7 +114,7 @@ class Roles:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AnswerKind:
     """What kind of thing a question asks for.
 
     Args:
@@ -126,7 +126,7 @@ class Asked:
     who: bool = False
 
 
-def asked_for(text: str) -> Asked:
+def asked_for(text: str) -> AnswerKind:
     """The kind of thing that a question asks for, by its first interrogative.
 
     "Who or what" asks for anything.
@@ -140,9 +140,9 @@ def asked_for(text: str) -> Asked:
     asking = ("what", "which", "who", "whom", "whose")
     first = next((n for n, word in enumerate(words) if word in asking), None)
     if first is None or words[first + 1 : first + 2] == ["or"]:
-        return Asked()
+        return AnswerKind()
     if words[first] not in ("what", "which"):
-        return Asked(who=True)
+        return AnswerKind(who=True)
     noun: list[str] = []
     behind = blank > tokens[first][1]
     for word, start in tokens[first + 1 :]:
@@ -152,12 +152,12 @@ def asked_for(text: str) -> Asked:
         noun.append(word)
     following = words[first + 1 + len(noun) :]
     if not noun or len(noun) > _NOUN_WORDS:
-        return Asked()
+        return AnswerKind()
     if following[:1] and following[0] in AUXILIARIES:  # "which sports team did"
-        return Asked(noun[-1])
+        return AnswerKind(noun[-1])
     if following[:1] and following[0] in PREPOSITIONS and AUXILIARIES.intersection(following):
-        return Asked()  # "which head of government did"
-    return Asked(noun[0])  # "which company produced"
+        return AnswerKind()  # "which head of government did"
+    return AnswerKind(noun[0])  # "which company produced"
 
 
 class Kinds:

@@ -71,11 +71,6 @@ class Thesaurus:
             self._general.append([int(one) for one in general.split()])
             self._alike.append([int(one) for one in alike.split()])
 
-    @staticmethod
-    def shipped() -> Thesaurus:
-        """The one that is shipped."""
-        return thesaurus()
-
     def tokens(self, words: Sequence[str]) -> list[tuple[str, int, int]]:
         """Words and fixed phrases among words, with the places where they start and end.
 
@@ -103,10 +98,6 @@ class Thesaurus:
     def __len__(self) -> int:
         return len(self._words)
 
-    def has(self, base: str) -> bool:
-        """Whether a word is known as it is written."""
-        return base in self._senses
-
     def __contains__(self, word: str) -> bool:
         """Whether a word is known, in any form."""
         return any(one in self._senses for one in self.bases(word))
@@ -126,14 +117,6 @@ class Thesaurus:
                 yield from (start + letters for letters in instead)
                 if ending in ("ed", "ing") and len(start) > 3 and start[-1] == start[-2]:
                     yield start[:-1]
-
-    def senses(self, word: str) -> list[tuple[int, int]]:
-        """The senses of a word in any form: how usual each is, 1 the most, and its number."""
-        return [one for base in self.bases(word) for one in self._senses.get(base, ())]
-
-    def words(self, sense: int) -> list[str]:
-        """The words of a sense, each with the number of the sense among those of the word."""
-        return self._words[sense]
 
     def vectors(self, words: Sequence[str]) -> csr_array:
         """A unit vector over senses for each word, zero for a word without any.

@@ -39,19 +39,16 @@ from rulerag.io import (
     fingerprint_file,
     fingerprint_object,
     read_json,
-    read_lines,
     read_records,
     to_json,
     write_json,
 )
 from rulerag.kg import Phrases
 from rulerag.output_folder import output_folder
-from rulerag.rules import Rule, RuleBank, StoredRuleBank
+from rulerag.ruleqa.stored import TEST, Qrels, StoredQrels, read_queries, stored_rules
+from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
-Qrels = dict[str, dict[str, int]]
-
-_TEST = "test"
 _FORMAT = 1
 _REBUILD = "build the dataset again, or load it with verify=False to take it unchecked"
 
@@ -150,7 +147,7 @@ class RuleQADataset:
 
     @cached_property
     def _stored_queries(self) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
-        return _read_queries(self._queries_file)
+        return read_queries(self._queries_file)
 
     def _asked(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
         return {split: list(self._asking(rows)) for split, rows in queries.items()}
@@ -176,7 +173,7 @@ class RuleQADataset:
         _check_ids("document", (document.id for document in self.corpus))
         _check_ids("query", (query.id for rows in self.queries.values() for query in rows))
         for name, ids in self.query_sets.items():
-            _check_known(f"the query set {name!r}", ids, self._query_ids(_TEST), "test query")
+            _check_known(f"the query set {name!r}", ids, self._query_ids(TEST), "test query")
         for split, rows in self._qrels.items():
             what = f"the judgements of {split!r}"
             _check_known(what, rows, self._query_ids(split), "query")
@@ -213,11 +210,11 @@ class RuleQADataset:
             UnknownNameError: there is no such set; names the known ones.
             EmptyDataError: the set holds no query.
         """
-        split = _TEST if name == "full" else name
+        split = TEST if name == "full" else name
         if name in self.query_sets:
             ids = self.query_sets[name]
-            rows = [query for query in self.queries.get(_TEST, ()) if query.id in ids]
-        elif split in self.queries or split == _TEST:
+            rows = [query for query in self.queries.get(TEST, ()) if query.id in ids]
+        elif split in self.queries or split == TEST:
             rows = self.queries.get(split, [])
         else:
             raise UnknownNameError(
@@ -241,7 +238,7 @@ class RuleQADataset:
         phrases = Phrases(self.templates, lambda name: labels.get(name, name))
         return RuleBank(replace(rule, text=phrases.rule(rule)) for rule in self.rules)
 
-    def qrels(self, split: str = _TEST) -> Qrels:
+    def qrels(self, split: str = TEST) -> Qrels:
         """Judgements of a split: query id → document id → grade; empty where none are known."""
         return self._qrels.get(split, {})
 
@@ -300,7 +297,7 @@ class RuleQADataset:
                     if row["metadata"].get(key) == label:
                         del row["metadata"][key]  # labels.json holds it
                 row["metadata"]["split"] = split
-                if split == _TEST:
+                if split == TEST:
                     sets = sorted(name for name, ids in self.query_sets.items() if query.id in ids)
                     row["metadata"]["sets"] = sets
                 yield to_json(row)
@@ -370,14 +367,14 @@ class RuleQADataset:
         if not (isinstance(known, dict) and known.keys() >= {"files", "rules", "heads"}):
             known = None  # damaged
         digests = known["files"] if known else _check_files(home, manifest, verify=verify)
-        queries, query_sets = ({}, {}) if known else _read_queries(home / "queries.jsonl")
-        qrels = _StoredQrels(home / "qrels")
+        queries, query_sets = ({}, {}) if known else read_queries(home / "queries.jsonl")
+        qrels = StoredQrels(home / "qrels")
         corpus = home / "corpus.jsonl"
         dataset = cls(
             corpus=() if known else read_records(corpus, Document.from_json),
             queries=queries,
             qrels={} if known else qrels,
-            rules=_rules(home / "rules.jsonl", digests, known),
+            rules=stored_rules(home / "rules.jsonl", digests, known),
             query_sets=query_sets,
             labels=read_json(home / "labels.json") if "labels.json" in digests else None,
             info=DatasetInfo(
@@ -405,51 +402,6 @@ class RuleQADataset:
             name, made = corpus.name, dataset.corpus
             dataset.corpus = StoredRecords(corpus, Document.from_json, digests[name], made)
         return dataset
-
-
-def _rules(
-    path: Path, digests: Mapping[str, str], known: Mapping[str, Any] | None
-) -> RuleBank | None:
-    """The bank of a folder, read when it is used where its rules were counted before."""
-    if path.name not in digests:
-        return None
-    if known is not None:
-        rules = StoredRecords(path, Rule.from_json, digests[path.name])
-        if len(rules) == sum(map(len, known["heads"].values())):  # else some stand there twice
-            return StoredRuleBank(rules, known["heads"], known["rules"])
-    return RuleBank.load(path)
-
-
-def _read_queries(path: Path) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
-    """The queries of a file by split, and the ids of those of each named set."""
-    queries: dict[str, list[Query]] = {}
-    query_sets: dict[str, set[str]] = {}
-    for query, metadata in read_records(
-        path, lambda row: (Query.from_json(row), row.get("metadata") or {})
-    ):
-        queries.setdefault(metadata.get("split", _TEST), []).append(query)
-        for name in metadata.get("sets", ()):
-            query_sets.setdefault(name, set()).add(query.id)
-    return queries, query_sets
-
-
-class _StoredQrels(Mapping[str, Qrels]):
-    """The judgement files of a folder by split, each read when it is used."""
-
-    def __init__(self, folder: Path) -> None:
-        self._files = {path.stem: path for path in sorted(folder.glob("*.tsv"))}
-        self._read: dict[str, Qrels] = {}
-
-    def __getitem__(self, split: str) -> Qrels:
-        if split not in self._read:
-            self._read[split] = _read_qrels(self._files[split])
-        return self._read[split]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._files)
-
-    def __len__(self) -> int:
-        return len(self._files)
 
 
 def _frozen(sets: Mapping[str, Collection[str]]) -> dict[str, frozenset[str]]:
@@ -593,28 +545,6 @@ def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> di
                 hint=_REBUILD,
             )
     return digests
-
-
-def _read_qrels(path: Path) -> Qrels:
-    """Query id → document id → grade of one judgement file.
-
-    Raises:
-        DataFormatError: a line cannot be read; names file and line.
-    """
-    qrels: Qrels = {}
-    for number, line in read_lines(path):
-        if number == 1:
-            continue
-        try:
-            query, document, grade = line.split("\t")
-            qrels.setdefault(query, {})[document] = int(grade)
-        except ValueError:
-            raise DataFormatError(
-                f"expected query-id, corpus-id and a whole number, found {line!r}",
-                path=path,
-                line=number,
-            ) from None
-    return qrels
 
 
 def labels_record(

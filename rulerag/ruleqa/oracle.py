@@ -10,7 +10,7 @@ from tqdm import tqdm
 
 from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
 from rulerag.kg.grounding import RulePlans, TableIndex
-from rulerag.ruleqa.dataset import Qrels
+from rulerag.ruleqa.stored import Qrels
 from rulerag.rules import Rule, RuleBank
 from rulerag.types import Document, Query
 

@@ -1,8 +1,7 @@
 """Generated worlds: readable graphs of any size that know their own truth.
 
 Read :mod:`~rulerag.synthetic.world` first; ``plan`` says how much of what, ``draft`` and
-``planting`` draw it, ``names`` and ``schema`` give it words. ``prose`` writes worlds as texts,
-``natural`` a dataset of any graph.
+``planting`` draw it, ``names`` and ``schema`` give it words.
 """
 
 from typing import TYPE_CHECKING
@@ -11,8 +10,6 @@ from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
-    from rulerag.synthetic.natural import natural_dataset
-    from rulerag.synthetic.prose import PARTS, ProsePage, write_prose
     from rulerag.synthetic.world import World
 else:
     __getattr__ = front_door(__name__)

@@ -22,7 +22,7 @@ from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Vocabulary
 from rulerag.rules import Rule, RuleBank, readable
 from rulerag.synthetic.draft import Draft, DraftFacts, QueryTruth
-from rulerag.synthetic.files import save_world
+from rulerag.synthetic.files import save_graph
 from rulerag.synthetic.names import NameMaker
 from rulerag.synthetic.plan import WorldPlan
 from rulerag.synthetic.planting import QUERY_KINDS, PlantedRule, plant
@@ -182,15 +182,14 @@ class World:
         return {(q.fact.subject, q.fact.relation, q.fact.timestamp): q for q in queries}
 
     def save(self, folder: str | Path) -> None:
-        """Write the graph (``train.txt`` …, readable names) and its truth (``truth.json``).
+        """Write the graph: ``train.txt``, ``valid.txt`` and ``test.txt``, in readable names.
 
-        The graph is read like any other; the whole world comes again from :meth:`generate`.
+        It is read like any other; its truth comes again from :meth:`generate`.
 
         Raises:
             OutputError: the folder cannot be written.
         """
-        made = {"kind": self.kind, "seed": self.seed, "max_body_atoms": self.max_body_atoms}
-        save_world(folder, self.graph, self.planted, self.truth, made)
+        save_graph(folder, self.graph)
 
     def __repr__(self) -> str:
         return (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rulerag.errors import ConfigError
 from rulerag.text import sentence_spans, word_spans
-from rulerag.texts.formats import Block
+from rulerag.texts.formats import TextBlock
 from rulerag.types import Document
 
 
@@ -39,7 +39,9 @@ class ChunkSettings:
             )
 
 
-def documents_of(name: str, blocks: Iterable[Block], settings: ChunkSettings) -> Iterator[Document]:
+def documents_of(
+    name: str, blocks: Iterable[TextBlock], settings: ChunkSettings
+) -> Iterator[Document]:
     """The documents of one file.
 
     A document's id is the file's name and the number of its paragraph, from 1, then that of the

@@ -26,7 +26,7 @@ _UNSEEN = ["script", "style", "noscript", "template", "svg", "nav"]
 _MARK = "\0"  # stands before the text of a heading; no text has it
 
 
-class Block(NamedTuple):
+class TextBlock(NamedTuple):
     """A heading or a paragraph.
 
     Args:
@@ -40,7 +40,7 @@ class Block(NamedTuple):
     page: str = ""
 
 
-def blocks_of(path: Path) -> list[Block]:
+def blocks_of(path: Path) -> list[TextBlock]:
     """The headings and paragraphs of a file, in order.
 
     Args:
@@ -61,15 +61,15 @@ def blocks_of(path: Path) -> list[Block]:
     return blocks
 
 
-def _plain(data: bytes, path: Path) -> Iterator[Block]:
+def _plain(data: bytes, path: Path) -> Iterator[TextBlock]:
     """Paragraphs are parted by blank lines; a line that begins with ``#`` is a heading."""
     for block in re.split(r"\n\s*\n", _decoded(data, path)):
         lines = block.strip()
         heading = lines.startswith("#") and "\n" not in lines
-        yield Block(" ".join((lines.lstrip("# ") if heading else lines).split()), heading)
+        yield TextBlock(" ".join((lines.lstrip("# ") if heading else lines).split()), heading)
 
 
-def _markdown(data: bytes, path: Path) -> Iterator[Block]:
+def _markdown(data: bytes, path: Path) -> Iterator[TextBlock]:
     """CommonMark with tables, by markdown-it; a list, a table or a quotation is one paragraph."""
     from markdown_it import MarkdownIt
 
@@ -85,7 +85,7 @@ def _markdown(data: bytes, path: Path) -> Iterator[Block]:
             parts.append(re.sub(r"<!--.*?-->|<[^>]*>", " ", token.content, flags=re.DOTALL))
         heading = heading or token.type == "heading_open"
         if token.level == 0 and token.nesting <= 0:
-            yield Block(" ".join(" ".join(parts).split()), heading)
+            yield TextBlock(" ".join(" ".join(parts).split()), heading)
             parts, heading = [], False
 
 
@@ -100,7 +100,7 @@ def _inline(token: Any) -> str:
     return "".join(said)
 
 
-def _html(data: bytes, path: Path) -> Iterator[Block]:
+def _html(data: bytes, path: Path) -> Iterator[TextBlock]:
     """What a browser shows as paragraphs, by Beautiful Soup; menus and scripts are left out."""
     try:
         from bs4 import BeautifulSoup, Comment
@@ -124,10 +124,10 @@ def _html(data: bytes, path: Path) -> Iterator[Block]:
         tag.insert_before("\n")
         tag.insert_after("\n")
     for line in soup.get_text().split("\n"):
-        yield Block(" ".join(line.replace(_MARK, " ").split()), _MARK in line)
+        yield TextBlock(" ".join(line.replace(_MARK, " ").split()), _MARK in line)
 
 
-def _pdf(data: bytes, path: Path) -> Iterator[Block]:
+def _pdf(data: bytes, path: Path) -> Iterator[TextBlock]:
     """The text of each page, by pypdf; words that a line's end cut in two are joined."""
     try:
         from pypdf import PdfReader
@@ -154,7 +154,7 @@ def _pdf(data: bytes, path: Path) -> Iterator[Block]:
         )
     for number, page in enumerate(pages, start=1):
         for block in re.split(r"\n\s*\n", _LINE_HYPHEN.sub("", page)):
-            yield Block(" ".join(block.split()), page=f"page {number}")
+            yield TextBlock(" ".join(block.split()), page=f"page {number}")
 
 
 def _decoded(data: bytes, path: Path) -> str:
@@ -167,7 +167,7 @@ def _binary(path: Path) -> DataFormatError:
     return DataFormatError("is no text (it has zero bytes)", path=path)
 
 
-ENDINGS: Mapping[str, Callable[[bytes, Path], Iterator[Block]]] = {
+ENDINGS: Mapping[str, Callable[[bytes, Path], Iterator[TextBlock]]] = {
     **dict.fromkeys((".txt", ".rst"), _plain),
     **dict.fromkeys((".md", ".markdown"), _markdown),
     **dict.fromkeys((".html", ".htm", ".xhtml"), _html),

@@ -66,7 +66,7 @@ class Mark:
     anchor: str = ""
 
 
-class Run(NamedTuple):
+class StyledText(NamedTuple):
     """A stretch of a text whose marks are the same, and how many words behind it are left out."""
 
     text: str
@@ -96,7 +96,7 @@ class MarkedText:
     note: str = ""
     anchor: str = ""
 
-    def runs(self, long: bool = False) -> Iterator[Run]:
+    def runs(self, long: bool = False) -> Iterator[StyledText]:
         """The text in order; a tag stands where its mark begins.
 
         Args:
@@ -112,7 +112,7 @@ class MarkedText:
             while marks and marks[0].start <= start:
                 active.append(marks.pop(0))
             begun = [mark for mark in active if mark.start == start]
-            run = Run(
+            run = StyledText(
                 self.text[start:end],
                 " ".join(dict.fromkeys(mark.kind for mark in active)),
                 tuple(mark.tag for mark in begun if mark.tag),
@@ -121,7 +121,7 @@ class MarkedText:
             if long and end - start > _RUN:
                 words = len(run.text[_ENDS:-_ENDS].split())
                 yield run._replace(text=run.text[:_ENDS], gap=words)
-                run = Run(run.text[-_ENDS:], run.kinds)
+                run = StyledText(run.text[-_ENDS:], run.kinds)
             yield run
 
 

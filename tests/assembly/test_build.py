@@ -77,7 +77,7 @@ def test_wrappers_nest_as_they_are_written(dataset: RuleQADataset) -> None:
     pipeline = build(dataset, guided(timed))
     outer: Any = pipeline.retriever
     assert isinstance(outer, RuleGuidedRetriever) and outer.selector is pipeline.selector
-    assert isinstance(outer.retriever, TimeAwareRetriever) and outer.retriever.time_unit == 1
+    assert isinstance(outer.retriever, TimeAwareRetriever)
     assert isinstance(outer.retriever.retriever, BM25Retriever)
     assert pipeline.fingerprints["dataset"] == dataset.fingerprint
     assert pipeline.fingerprints["rules"] == dataset.rules.fingerprint
@@ -110,8 +110,8 @@ def test_time_is_counted_in_the_steps_of_the_calendar(dataset: RuleQADataset) ->
     calendar = {"unit": "hour", "origin": "2014-01-01", "step": 24}
     rows = {"corpus": dataset.corpus, "queries": dataset.queries, "rules": dataset.rules}
     hours = RuleQADataset(**rows, info=DatasetInfo(calendar=calendar))  # type: ignore[arg-type]
-    made: Any = build(hours, {"retriever": {"type": "time_aware", "retriever": PLAIN}})
-    assert (made.retriever.time_unit, made.generator.evidence.time_step) == (24, 24)
+    made: Any = build(hours, {"retriever": PLAIN})
+    assert made.generator.evidence.time_step == 24
 
 
 def test_fused_lists_share_one_index(dataset: RuleQADataset) -> None:
@@ -153,7 +153,7 @@ def test_a_dataset_s_own_templates_word_its_rules(dataset: RuleQADataset, tmp_pa
         ({"retriever": GUIDED}, "key 'selector': the guided retriever needs guiding rules — add"),
         ({"retriever": {"type": "time_aware"}}, "'retriever.retriever': is missing — write retr"),
         ({"selector": {"type": "tail"}}, "no selector is called 'tail'"),
-        (guided({"type": "bm25", "time_unit": 3}), "'retriever.retriever.time_unit': unk"),
+        (guided({"type": "bm25", "time_step": 3}), "'retriever.retriever.time_step': unk"),
         (
             {"generator": {"type": "symbolic", "evidence": {"time_step": 1}}},
             "key 'generator.evidence.time_step': unknown key",
@@ -176,7 +176,7 @@ WRONG = ["word", -3, 0, 2.5, True, None, ["a", 1], {"a": 1}, float("nan"), float
 PLACES: dict[str, str] = {
     "retriever.retriever.retriever": "k1 b dates stopwords min_token_length threads",
     "selector": "max_rules rank_by min_confidence min_support",
-    "retriever.retriever": "order decay strict pool max_pool distinct_facts",
+    "retriever.retriever": "strict pool max_pool distinct_facts",
     "retriever": "compose merge include_plain plain_weight pool power",
     "generator.evidence": "prior exponent decay",
     "generator": "rank_discount max_candidates",

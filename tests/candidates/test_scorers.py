@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -13,6 +13,7 @@ from rulerag.candidates import CorpusFacts
 from rulerag.candidates.analogy import Analogy, Names
 from rulerag.candidates.base import FactScorer
 from rulerag.candidates.counts import MostFrequent, MostRecent, RelationPrior
+from rulerag.candidates.learned import LearnedScorer
 from rulerag.candidates.rules import Rules
 from rulerag.candidates.walks import Walks
 from rulerag.errors import ConfigError, EmptyDataError
@@ -46,15 +47,9 @@ def scorers(facts: CorpusFacts) -> list[FactScorer]:
         quality=RuleQuality(confidence=0.5, pca_confidence=0.5),
     )
     bank = RuleBank([] if facts.is_dated else [rule])
-    every: list[FactScorer] = [MostRecent(facts), MostFrequent(facts), RelationPrior(facts)]
-    every += [
-        Analogy(facts),
-        Names(facts),
-        Analogy(facts, best=True),
-        Walks(facts),
-        Walks(facts, steps=3),
-    ]
-    return [*every, Rules(facts, bank)]
+    plain = MostRecent, MostFrequent, RelationPrior, Analogy, Names, Walks
+    every = [kind(facts) for kind in plain]
+    return [*every, Analogy(facts, best=True), Walks(facts, steps=3), Rules(facts, bank)]
 
 
 def test_an_analogue_votes_with_its_object_and_says_what_is_shared() -> None:
@@ -112,13 +107,10 @@ def test_a_rule_is_named_with_the_documents_of_its_facts() -> None:
 
 def test_counts_follow_the_time_of_the_question() -> None:
     rows = [("a", "r", "x", 1), ("a", "r", "x", 2), ("a", "r", "y", 3), ("b", "r", "z", 3)]
-    facts = facts_of(rows)
-    late, early = ask("a", "r", 4), ask("a", "r", 3)
-    assert [one.entities for one in MostRecent(facts).score([late, early])] == [["y", "x"], ["x"]]
-    assert MostFrequent(facts).score([late])[0].entities == ["x", "y"]
-    prior = RelationPrior(facts).score([late, early])
-    assert [one.entities for one in prior] == [["x", "y", "z"], ["x"]]
-    assert MostRecent(facts).score([late])[0].support(0)[0].document_ids == ("d2",)
+    facts, asked = facts_of(rows), [ask("a", "r", 4), ask("a", "r", 3)]
+    for kind, late in ((MostRecent, "yx"), (MostFrequent, "xy"), (RelationPrior, "xyz")):
+        assert [one.entities for one in kind(facts).score(asked)] == [[*late], ["x"]]
+    assert MostRecent(facts).score(asked)[0].support(0)[0].document_ids == ("d2",)
 
 
 def test_a_faded_past_counts_less() -> None:
@@ -131,19 +123,16 @@ def test_a_faded_past_counts_less() -> None:
     assert alone.entities == ["y", "x"] and ratio == pytest.approx(math.exp(1.0), rel=1e-5)
 
 
-def test_what_is_stated_answers_a_question_and_no_prediction() -> None:
+def test_what_is_stated_is_no_prediction_and_equal_scores_have_an_order() -> None:
     facts = facts_of([*SONGS, ("dylan", "label", "columbia")])
     for scorer in (Analogy(facts), RelationPrior(facts)):
         assert scorer.score([ask("dylan", "label")])[0].entities == ["vanguard"]
         asked = ask("dylan", "label", prediction=False)
         assert "columbia" in scorer.score([asked])[0].entities
-
-
-def test_equal_scores_are_ordered_by_frequency_and_then_by_name() -> None:
+    # By frequency, then by name.
     rows = [("a", "r", "z"), ("b", "r", "y"), ("c", "r", "x"), ("d", "r", "x"), ("e", "s", "e2")]
     scored = Analogy(facts_of(rows), prior=1).score([ask("e", "r")])[0]
-    assert scored.entities == ["x", "y", "z"]
-    assert scored.score[1] == scored.score[2]
+    assert scored.entities == ["x", "y", "z"] and scored.score[1] == scored.score[2]
 
 
 @pytest.mark.parametrize("place", range(9))
@@ -164,13 +153,26 @@ def test_what_is_unknown_or_alone_is_no_error(place: int) -> None:
     assert one_entity.score([ask("b", "r")])[0].entities in ([], ["a"])
 
 
-def test_a_wrong_setting_or_an_empty_corpus_is_an_error_by_name() -> None:
-    facts = facts_of(SONGS)
-    with pytest.raises(ConfigError, match="power"):
-        Analogy(facts, power=-1)
-    with pytest.raises(ConfigError, match="steps"):
-        Walks(facts, steps=4)
-    with pytest.raises(ConfigError, match="'learned' does not go with undated facts"):
-        Rules(facts, RuleBank([]), aggregate="learned")
-    with pytest.raises(EmptyDataError, match="no document states a fact"):
-        CorpusFacts([Document("d", "words alone")])
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (lambda facts: Analogy(facts, power=-1), ConfigError, "power"),
+        (lambda facts: Walks(facts, steps=4), ConfigError, "steps"),
+        (lambda facts: LearnedScorer(facts, []), ConfigError, "no scorers to join"),
+        (
+            lambda _: Rules(facts_of([("a", "r", "x", 1)]), RuleBank([]), aggregate="max"),
+            ConfigError,
+            "'max' does not go with dated facts",
+        ),
+        (
+            lambda _: CorpusFacts([Document("d", "words alone")]),
+            EmptyDataError,
+            "no document states a fact",
+        ),
+    ],
+)
+def test_a_wrong_setting_or_an_empty_corpus_is_an_error_by_name(
+    make: Callable[[CorpusFacts], object], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        make(facts_of(SONGS))

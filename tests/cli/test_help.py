@@ -58,7 +58,7 @@ def test_the_list_of_commands_loads_nothing_else() -> None:
         "import sys; from rulerag.cli import main\n"
         "try: main(['--help'])\n"
         "except SystemExit: pass\n"
-        "heavy = {'numpy', 'tqdm', 'cyclopts', 'pydantic', 'rulerag.assembly.build'}\n"
+        "heavy = {'numpy', 'tqdm', 'cyclopts', 'pydantic', 'yaml', 'rulerag.assembly.build'}\n"
         "sys.stderr.write(str(sorted(heavy & {*sys.modules})))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -125,7 +125,7 @@ def test_a_server_answers(place: Path, rulerag: Any, refused: Callable[..., str]
     assert "cannot be reached" in refused(*command, "--quiet")
 
 
-def test_a_logged_run_is_explained(place: Path, rulerag: Any, refused: Callable[..., str]) -> None:
+def test_a_logged_run_is_explained(place: Path, rulerag: Any) -> None:
     prompt = f"Lyon is a city.\nParis is the capital.\n{QUESTION}"
     found = [{"document.content": text} for text in ("Lyon is a city.", "Paris is the capital.")]
     flat = {
@@ -144,9 +144,17 @@ def test_a_logged_run_is_explained(place: Path, rulerag: Any, refused: Callable[
     own = ("--answerer", "my_rag:of_messages", "--quiet")
     result = rulerag("explain", "lines.jsonl", *own)
     assert result.code == 0 and "rests on “Paris is the capital.” [2]." in result.out
-    two = [{"trace_id": str(n), "attributes": one} for n, one in enumerate((flat, message))]
-    (place / "two.json").write_text(json.dumps(two))
-    assert "the spans of 2 traces" in refused("explain", "two.json", *own)
+
+    def say(number: int, body: dict[str, Any]) -> Any:
+        stated = "Paris" in body["messages"][0]["content"]
+        return 200, {}, completion("It is Paris." if stated else "Unknown.", body)
+
+    with serving() as server:
+        server.say = say
+        model = ("--endpoint", server.url, "--model", "m", "--quiet")
+        result = rulerag("explain", "lines.jsonl", *model)
+        assert "rests on “Paris is the capital.” [2]." in result.out
+        assert [{"role": "user", "content": prompt}] in [one["messages"] for one in server.bodies]
 
 
 def test_a_function_that_fails_is_one_message(place: Path, refused: Callable[..., str]) -> None:

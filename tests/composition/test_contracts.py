@@ -29,7 +29,6 @@ NEEDS: Mapping[tuple[str, str], dict[str, Any]] = {
     ("retriever", "time_aware"): {"retriever": BM25},
     ("retriever", "scored"): {"retriever": BM25, "scorer": ANALOGY},
     ("scorer", "learned"): {"scorers": [ANALOGY, {"type": "walks"}]},
-    ("scorer", "retrieved"): {"retriever": BM25},
     ("generator", "candidate-scorer"): {"scorer": ANALOGY},
     ("retriever", "fused"): {"retrievers": [BM25, SYMBOLIC]},
     ("merge", "learned"): {"weights": WEIGHTS},

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from benchmarks.common.prose import write_prose
 from rulerag.extraction import with_known_facts
 from rulerag.kg import Calendar
 from rulerag.linking import link_mentions
-from rulerag.synthetic import World, write_prose
+from rulerag.synthetic import World
 from rulerag.types import Document, Fact
 
 PEOPLE = [f"Ann{n}" for n in range(40)]
@@ -66,13 +65,6 @@ def test_a_dated_fact_is_stated_with_its_date() -> None:
     assert [one.facts for one in stated(texts, facts, days)] == [(facts[0],), (), (), ()]
 
 
-def test_what_is_said_both_ways_is_stated_both_ways() -> None:
-    pairs = list(zip(PEOPLE[::2], PEOPLE[1::2], strict=True))
-    facts = [Fact(*ends) for a, b in pairs for ends in ((a, "meets", b), (b, "meets", a))]
-    for one in stated([f"{a} and {b} met." for a, b in pairs], facts):
-        assert len(one.facts) == 2
-
-
 def test_documents_with_facts_and_texts_about_nobody_are_kept() -> None:
     own = Document("a", "Ann0 left Firm0.", (Fact("Ann0", "leaves", "Firm0"),))
     other = Document("b", "It rained.")
@@ -80,14 +72,13 @@ def test_documents_with_facts_and_texts_about_nobody_are_kept() -> None:
     assert with_known_facts([], both(), NAMES) == []
 
 
-@pytest.mark.parametrize("kind", ["temporal", "static"])
-def test_prose_of_a_world_with_decoys(kind: str) -> None:
-    graph = World.generate(1500, kind=kind, seed=5).graph
+def test_prose_of_a_world_with_decoys() -> None:
+    graph = World.generate(900, kind="temporal", seed=5).graph
     facts, calendar = list(graph.train), graph.calendar
     names = {name: (name,) for fact in facts for name in (fact.subject, fact.object)}
     pages = write_prose(facts, calendar)
     texts = link_mentions([page.document for page in pages], names)
-    found = with_known_facts(texts, facts, names, calendar if kind == "temporal" else None)
+    found = with_known_facts(texts, facts, names, calendar)
     right = given = by_name = 0
     for page, one in zip(pages, found, strict=True):
         true = {statement.fact for statement in page.statements}
@@ -95,7 +86,6 @@ def test_prose_of_a_world_with_decoys(kind: str) -> None:
         given += len(one.facts)
         for fact, (start, end), _ in page.statements:
             sentence = page.document.text[start:end]
-            dated = fact.timestamp is None or "that same day" not in sentence
-            by_name += dated and fact.subject in sentence
+            by_name += "that same day" not in sentence and fact.subject in sentence
     assert right / given >= 0.98
     assert right / by_name >= 0.98

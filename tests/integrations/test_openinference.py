@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import rulerag
-from rulerag.errors import ConfigError
-from rulerag.integrations import Trace
+from rulerag.errors import ConfigError, DataFormatError
+from rulerag.integrations import Trace, read_trace
 from tests.integrations.systems import CONTEXTS, QUESTION, Case, reply
 
 PROMPT = "\n".join([*CONTEXTS, QUESTION])
@@ -67,3 +69,32 @@ def test_parts_of_documents_are_changed_in_the_logged_prompt() -> None:
 def test_what_cannot_be_explained_is_named(spans: list[dict[str, Any]], match: str) -> None:
     with pytest.raises(ConfigError, match=match):
         rulerag.explain(Trace(spans, ask), "q")
+
+
+LOGGED = {
+    "retrieval.documents.0.document.content": "Lyon is a city.",
+    "llm.output_messages.0.message.content": "It is Paris.",
+}
+PAIRS = [{"key": key, "value": {"stringValue": value}} for key, value in LOGGED.items()]
+FORMS = {
+    "lines.jsonl": {"trace_id": "1", "attributes": LOGGED},
+    "otel.json": {"resourceSpans": [{"scopeSpans": [{"spans": [{"attributes": PAIRS}]}]}]},
+    "table.json": [{f"attributes.{key}": value for key, value in LOGGED.items()}],
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_spans_are_read_from_every_form_of_file(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(json.dumps(FORMS[name]))
+    (span,) = read_trace(tmp_path / name)
+    assert {key: [text for place, text in span.items() if key in place] for key in LOGGED} == {
+        key: [text] for key, text in LOGGED.items()
+    }
+
+
+def test_files_of_no_trace_or_of_two_are_refused(tmp_path: Path) -> None:
+    for spans, message in (([], "holds no span"), ([1, 2], "the spans of 2 traces")):
+        file = tmp_path / "spans.json"
+        file.write_text(json.dumps([{"trace_id": number} for number in spans]))
+        with pytest.raises(DataFormatError, match=message):
+            read_trace(file)

@@ -8,7 +8,7 @@ import pytest
 
 from rulerag.errors import DataFormatError
 from rulerag.io import StoredRecords, write_jsonl
-from rulerag.kg import corpus_facts, remember_corpus_facts, stated_facts
+from rulerag.kg import corpus_facts, stated_facts
 from rulerag.types import Document, Fact
 
 BOTH = (Fact("ann", "lives_in", "bath", 3), Fact("bath", "in", "somerset", 1))
@@ -34,8 +34,6 @@ def test_a_stored_corpus_states_what_its_documents_do(
         assert list(zip(owner.tolist(), table, strict=True)) == stated
         # Texts have the labels of a dataset, not those that are made of names.
         assert table.relations.labels == ["lives_in", "in"]
-    remember_corpus_facts("other", *corpus_facts(DATED[2:]))
-    assert list(stated_facts(stored(tmp_path / "other.jsonl", [], "other"))) == [(0, BOTH[0])]
 
 
 def test_some_dated_facts_and_some_undated_are_no_table(

@@ -19,7 +19,7 @@ HEADER = """\
 """
 
 
-def turtle(first: int, last: int) -> str:
+def turtle(file: Path, first: int, last: int) -> Path:
     lines = [HEADER]
     for number in range(first, last):
         lines.append(
@@ -27,46 +27,30 @@ def turtle(first: int, last: int) -> str:
             f" ex:hiredBy ex:f{number % 3} ; ex:worksFor ex:f{number % 3} ."
         )
     lines += [f'ex:f{number} rdfs:label "Firm {number}" .' for number in range(3)]
-    return "\n".join(lines)
+    file.write_text("\n".join(lines), encoding="utf-8")
+    return file
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def test_an_alias_is_read_asked_by_kept_and_updated(tmp_path: Path) -> None:
     pytest.importorskip("rdflib")
-    (tmp_path / "staff.ttl").write_text(turtle(0, 40), encoding="utf-8")
-    graph = KnowledgeGraph.load(tmp_path / "staff.ttl")
-    build(None, graph).save(tmp_path / "dataset")
-    return tmp_path / "dataset"
-
-
-def test_a_question_names_an_entity_by_its_alias(folder: Path) -> None:
+    folder = tmp_path / "dataset"
+    build(None, KnowledgeGraph.load(turtle(tmp_path / "staff.ttl", 0, 20))).save(folder)
     dataset = RuleQADataset.load(folder)
     assert dataset.aliases["http://ex.org/p7"] == ["Nick7x"]
     (found,) = QuestionLinker(dataset).link(["Who does Nick7x work for?"])
     assert found.readings[0].query.subject == "http://ex.org/p7"
-    texts = [Document("t", "On Monday Nick7x was late.")]
     names = spellings(["http://ex.org/p7"], dataset.labels["entities"], dataset.aliases)
+    texts = [Document("t", "On Monday Nick7x was late.")]
     assert link_mentions(texts, names)[0].entities == ("http://ex.org/p7",)
-
-
-def test_aliases_are_part_of_the_content_and_kept_by_an_update(folder: Path) -> None:
-    before = RuleQADataset.load(folder)
-    assert json.loads((folder / "labels.json").read_text())["aliases"] == before.aliases
-    (folder.parent / "new.ttl").write_text(turtle(40, 42), encoding="utf-8")
-    update(folder, KnowledgeGraph.load(folder.parent / "new.ttl"))
+    assert json.loads((folder / "labels.json").read_text())["aliases"] == dataset.aliases
+    update(folder, KnowledgeGraph.load(turtle(tmp_path / "new.ttl", 20, 22)))
     after = RuleQADataset.load(folder)
-    assert after.aliases == {
-        **before.aliases,
-        **{f"http://ex.org/p{n}": [f"Nick{n}x"] for n in (40, 41)},
-    }
-    assert after.fingerprint != before.fingerprint
-
-
-def test_a_dataset_without_aliases_is_written_as_ever(folder: Path, tmp_path: Path) -> None:
-    dataset = RuleQADataset.load(folder)
-    dataset.aliases.clear()
-    dataset.save(tmp_path / "plain")
-    assert set(json.loads((tmp_path / "plain" / "labels.json").read_text())) == {
+    new = {f"http://ex.org/p{n}": [f"Nick{n}x"] for n in (20, 21)}
+    assert after.aliases == {**dataset.aliases, **new}
+    assert after.fingerprint != dataset.fingerprint
+    after.aliases.clear()
+    after.save(tmp_path / "plain")
+    assert json.loads((tmp_path / "plain" / "labels.json").read_text()).keys() == {
         "entities",
         "relations",
     }

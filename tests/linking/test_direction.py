@@ -29,11 +29,6 @@ def test_the_end_that_is_asked_for(question: str, label: str, subject: bool) -> 
     assert sure
 
 
-def test_without_words_of_the_relation_nothing_is_sure() -> None:
-    assert subject_asked("Anna?", (0, 4), "works for") == (0.5, False)
-    assert subject_asked("Anna", (0, 4), "") == (0.5, False)
-
-
 @pytest.mark.parametrize(
     ("question", "noun", "who"),
     [

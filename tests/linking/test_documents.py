@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from rulerag.kg import Calendar
-from rulerag.linking import QuestionLinker, link_mentions, natural_texts
-from rulerag.ruleqa import RuleQADataset, known_names
+from rulerag.linking import link_mentions
 from rulerag.types import Document, Fact
 
 NAMES = {"Ann": ("Ann",), "Bo": ("Bo",)}
@@ -25,14 +24,3 @@ def test_what_is_known_already_is_kept() -> None:
     undated = Document("c", "Ann met Bo in spring.")
     found = link_mentions([stated, given, undated], NAMES, DAYS)
     assert [one.timestamp for one in found] == [7, 1, None]
-
-
-def test_prose_of_a_dataset_is_linked_by_its_words(people: RuleQADataset) -> None:
-    texts = natural_texts(people)
-    for old, new in zip(people.corpus, texts.corpus, strict=True):
-        (fact,) = old.facts
-        assert set(new.entities) == {fact.subject, fact.object}
-        assert new.timestamp == fact.timestamp
-    assert known_names(texts)[0] == known_names(people)[0]
-    (asked,) = QuestionLinker(texts).link(["Who works for Borsig?"])
-    assert asked.readings[0].query.subject == "Borsig"

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from rulerag.assembly import Options, make_generator, preset
 from rulerag.cli import main
-from rulerag.composition import Config
 from rulerag.errors import ConfigError
-from rulerag.linking import LinkedExample, QuestionLinker, ReadingJudge, weighed
+from rulerag.linking import LinkedExample, QuestionLinker, weighed
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import GenerationRequest
 
@@ -92,19 +89,3 @@ def test_a_model_that_cannot_score_is_refused(
     with pytest.raises(SystemExit, match="2"):
         main(["answer", "Who is it?", "--language-model", "smollm2-135m-instruct"])
     assert "what a question about a dataset may mean" in capsys.readouterr().err
-
-
-@pytest.mark.models
-def test_smollm2_knows_where_a_wage_is_earned(
-    people: RuleQADataset, pretrained: Callable[[str], Path]
-) -> None:
-    values = preset(Path(), generator=str(pretrained("smollm2-135m-instruct"))).to_dict()
-    values["generator"].update(ReadingJudge.PROMPT)
-    model = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
-    plain = QuestionLinker(people)
-    text = "Where does Anna Meyer earn a wage?"
-    chances = [
-        linker.link([text])[0].relations().get("works_for", 0.0)
-        for linker in (plain, plain.with_language_model(model))
-    ]
-    assert chances[1] > chances[0]

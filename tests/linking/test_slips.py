@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.linking import MentionFinder
-from rulerag.linking.slips import NearNames, slips
+from rulerag.linking.slips import slips
 
 NAMES = ("Iran", "Bean Cars", "Cars", "Head of Government (Nigeria)", "Government (Nigeria)")
 NAMES += ("Citizen (Zambia)", "Citizen (Namibia)", "basketball", "basket", "two men", "wto")
@@ -40,7 +40,7 @@ def test_a_name_with_a_slip(text: str, entity: str) -> None:
     ],
 )
 def test_what_stands_there_is_likelier_than_a_slip(text: str, entity: str) -> None:
-    others = map("film {}".format, range(9999))
+    others = map("film {}".format, range(999))
     names = ("The Loved One", "The Loved Ones", "Despair", "Fled", *others)
     finder = MentionFinder({name: (name,) for name in names}, ["written by"])
     assert finder.find(text)[0].entity == entity
@@ -52,10 +52,3 @@ def test_likelier_slips_come_first() -> None:
     assert slips("lxevine", "levine", 1) == other  # a letter of nowhere
     assert slips("elvien", "levine", 2) > other
     assert slips("levin", "levine", 1) == slips("levine ", "levine", 1) == 1.0
-
-
-def test_short_and_common_words_are_no_slips() -> None:
-    near = NearNames(["iran", "own it"], {"it"})
-    assert list(near.near(["it"], lambda word: True)) == []
-    assert list(near.near(["an"], lambda word: True)) == []
-    assert list(near.near([], lambda word: True)) == []

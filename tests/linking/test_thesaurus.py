@@ -29,12 +29,8 @@ def test_likeness_of_words() -> None:
 )
 def test_the_thesaurus_that_is_shipped(word: str, other: str) -> None:
     assert thesaurus().alike(word, other) > 0.3 > thesaurus().alike(word, "river")
-
-
-def test_fixed_phrases_are_one_word() -> None:
-    words = ["who", "looked", "into", "it"]
-    assert thesaurus().tokens(words)[1] == ("look into", 1, 3)
-    assert thesaurus().tokens([]) == []
+    assert word in thesaurus() and "basketbal" not in thesaurus()
+    assert thesaurus().tokens(["who", "looked", "into", "it"])[1] == ("look into", 1, 3)
 
 
 def test_relations_by_other_words() -> None:
@@ -42,11 +38,6 @@ def test_relations_by_other_words() -> None:
     asked = ["who did \0 wed ?", "who criticised \0 ?", "who possesses \0 ?"]
     best = ranker.scores(asked).argmax(axis=1)
     assert [ranker.names[n] for n in best] == ["is married to", "criticize", "owns"]
-
-
-def test_it_knows_words_in_any_form() -> None:
-    assert all(word in thesaurus() for word in ("led", "criticized", "movies"))
-    assert "basketbal" not in thesaurus()
 
 
 def test_texts_without_words_count_nothing() -> None:

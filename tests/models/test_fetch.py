@@ -219,16 +219,6 @@ def test_nowhere_to_be_had(hub: Path, packages: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_terms_are_accepted_first(tmp_path: Path) -> None:
-    about = entry(FILES, accept=True, licence="Terms")
-    with pytest.raises(ConfigError, match=r"under the Terms: https://example\.org — read them"):
-        fetch_model("mine", tmp_path / "out", about=about)
-    put(tmp_path / "here", FILES)
-    assert fetch_model(
-        "mine", tmp_path / "out", about=about, source=str(tmp_path / "here"), accept=True
-    )
-
-
 def test_no_space_left(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"MB are needed, .* MB are free .* another disk"):
         fetch_model("mine", tmp_path / "out", about=entry(FILES, parameters=10**15))

@@ -47,13 +47,23 @@ def documents_of() -> Callable[[Sequence[Fact]], list[Document]]:
     return lambda facts: [fact_document(i, fact) for i, fact in enumerate(facts)]
 
 
+def ids(results: Sequence[ScoredDocument]) -> list[str]:
+    """The ids of a list, after a look at its ranks, its order and its repeats."""
+    names = [scored.document.id for scored in results]
+    assert [scored.rank for scored in results] == list(range(1, len(results) + 1))
+    assert len(set(names)) == len(names)
+    scores = [scored.score for scored in results]
+    assert scores == sorted(scores, reverse=True)
+    return names
+
+
 class Listed:
     """A retriever that gives fixed lists by query text; it remembers its batches."""
 
     fingerprint = "listed"
 
     def __init__(self, lists: Mapping[str, Sequence[tuple[Document, float]]]) -> None:
-        self.lists = lists
+        self.lists = dict(lists)
         self.batches: list[list[Query]] = []
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -65,9 +75,3 @@ class Listed:
             ]
             for q in queries
         ]
-
-
-@pytest.fixture(scope="session")
-def listed() -> type[Listed]:
-    """A retriever of fixed lists, for orders that are worked out by hand."""
-    return Listed

@@ -1,4 +1,4 @@
-"""Worlds on disk: a graph folder, and the truth beside it."""
+"""Worlds on disk: a graph folder like any other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import OutputError
-from rulerag.io import read_json
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.synthetic.world import World
 
@@ -26,7 +25,7 @@ def world_of(kind: str, size: int, seed: int) -> World:
 def test_equal_worlds_make_equal_files(kind: str, size: int, tmp_path: Path) -> None:
     world_of(kind, size, 0).save(tmp_path / "world")
     World.generate(size, kind=kind, seed=0).save(tmp_path / "copy")
-    for name in ("train.txt", "valid.txt", "test.txt", "truth.json"):
+    for name in ("train.txt", "valid.txt", "test.txt"):
         assert (tmp_path / "copy" / name).read_bytes() == (tmp_path / "world" / name).read_bytes()
     graph = KnowledgeGraph.load(tmp_path / "world")
     assert graph.fingerprint == world_of(kind, size, 0).graph.fingerprint
@@ -40,19 +39,12 @@ def test_a_saved_world_is_a_graph_folder_like_any_other(tmp_path: Path) -> None:
     assert graph.calendar == world.graph.calendar
     line = (tmp_path / "train.txt").read_text().split("\n")[0].split("\t")
     assert len(line) == 4 and line[3] == "2020-01-01"
-    # The truth is readable by hand: a query's line, and the lines of its facts.
-    row = next(r for r in read_json(tmp_path / "truth.json")["queries"]["test"] if r["supports"])
-    asked = (tmp_path / "test.txt").read_text().split("\n")[row["line"] - 1].split("\t")
-    place = row["supports"][0]["train_lines"][-1] - 1
-    fact = (tmp_path / "train.txt").read_text().split("\n")[place].split("\t")
-    assert asked[2] in (fact[0], fact[2])
 
 
 def test_saving_over_another_world_leaves_one_world(tmp_path: Path) -> None:
     world_of("temporal", 5_000, 0).save(tmp_path)
     world_of("static", 5_000, 0).save(tmp_path)
     assert not KnowledgeGraph.load(tmp_path).is_temporal
-    assert read_json(tmp_path / "truth.json")["kind"] == "static"
 
 
 def test_an_output_place_that_is_a_file_is_named(tmp_path: Path) -> None:

@@ -45,19 +45,11 @@ def test_no_name_stands_inside_another(seed: int) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_names_of_a_world_stay_apart_from_each_other_and_from_relations(kind: str) -> None:
-    graph = world_of(kind, 50_000, 0).graph
+    graph = world_of(kind, 5_000, 0).graph
     assert_names_stay_apart(graph.entities.names)
     assert graph.relations.labels == [readable(name) for name in graph.relations.names]
     words = {word for label in graph.relations.labels for word in normalize_answer(label).split()}
     assert not words & {normalize_answer(name) for name in graph.entities.names}
-
-
-def test_names_read_like_names() -> None:
-    maker = NameMaker(0)
-    person, city, work = (maker.names(kind, [3])[0] for kind in ("person", "city", "work"))
-    assert len(person.split()) == 2 and person.istitle()
-    assert city.isalpha() and city.istitle()
-    assert work.startswith("The ") and len(work.split()) == 3
 
 
 def test_an_unknown_kind_of_name_is_refused() -> None:

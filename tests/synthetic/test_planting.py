@@ -13,7 +13,7 @@ from rulerag.synthetic.world import QUERY_KINDS, World
 from rulerag.types import Fact
 
 KINDS = ("static", "temporal")
-SIZES = (500, 1_000, 2_000, 5_000, 50_000)
+SIZES = (500, 1_000, 5_000)
 MIN_CONFIDENCE, MIN_SUPPORT = 0.3, 20
 TOLERANCE = 0.03
 
@@ -95,7 +95,7 @@ def one_atom(world: World) -> dict[Key, float]:
 # ---- Rules ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases(SIZES, range(4)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases(SIZES, range(2)))
 def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     planted = one_atom(world)
@@ -109,7 +109,7 @@ def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: in
     assert max(others, default=0.0) < 0.22
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 500, 5_000), range(3)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
 def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     train = list(world.graph.train)
@@ -131,7 +131,7 @@ def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     assert checked >= 2
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((5_000, 50_000), range(3)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((5_000,), range(2)))
 def test_the_rule_of_two_atoms_holds_as_planted(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     (planted,) = [p for p in world.planted if len(p.rule.body) == 2]
@@ -163,34 +163,9 @@ def test_the_rule_of_two_atoms_holds_as_planted(kind: str, size: int, seed: int)
     assert planted.rule.ranking_confidence == pytest.approx(measured)
 
 
-def test_rules_are_written_as_miners_write_them() -> None:
-    world = world_of("temporal", 5_000, 0)
-    assert len(world.rules) == len(world.planted)
-    for planted in world.planted:
-        rule = planted.rule
-        assert rule.temporal
-        assert (rule.head.subject, rule.head.object) == ("?x", "?y")
-        assert rule in world.rules
-    relations = {p.rule.head.relation for p in world.planted}
-    per_head = [len(world.rules.for_head(relation)) for relation in relations]
-    assert max(per_head) == 3
-    inverse = [p for p in world.planted if p.rule.is_inverse]
-    assert inverse and all(
-        p.rule.body[0] == Atom(p.rule.body[0].relation, "?y", "?x") for p in inverse
-    )
-    assert any(p.rule.body[0] == p.rule.head for p in world.planted)  # meets, and meets again
-
-
 def test_seeds_deal_the_confidences_out_anew() -> None:
     dealt = {tuple(sorted(one_atom(world_of("static", 5_000, seed)).items())) for seed in range(4)}
     assert len(dealt) > 1
-
-
-def test_rules_of_two_atoms_can_be_left_out() -> None:
-    world = World.generate(5_000, kind="static", max_body_atoms=1)
-    assert {len(p.rule.body) for p in world.planted} == {1}
-    assert "chain" not in {query.kind for query in world.queries}
-    assert world.num_facts == 5_000
 
 
 # ---- Queries -------------------------------------------------------------------------------
@@ -239,7 +214,7 @@ def index_of(world: World) -> dict[tuple[str, str], list[Fact]]:
     return index
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 500, 5_000, 50_000), range(2)))
+@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
 def test_every_query_knows_all_its_supports(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     index = index_of(world)
@@ -277,14 +252,6 @@ def test_all_kinds_of_queries_occur_and_tails_are_a_minority(kind: str) -> None:
         assert set(counts) == expected
         assert 0.1 < counts["tail"] / sum(counts.values()) < 0.3
     assert len(world.queries) >= 100
-
-
-def test_some_tails_are_misled_and_some_are_not() -> None:
-    world = world_of("temporal", 5_000, 0)
-    index = index_of(world)
-    tails = [query for query in world.queries if query.kind == "tail"]
-    misled = sum(bool(candidates(world, query.fact, index)) for query in tails)
-    assert 0 < misled < len(tails)
 
 
 @pytest.mark.parametrize("kind", KINDS)

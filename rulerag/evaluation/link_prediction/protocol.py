@@ -3,8 +3,7 @@
 Temporal graphs: each query sees the facts before its time, of any split, and other answers true at
 the same time are taken out. Static graphs: queries see the training facts, and other answers true
 in any split are taken out. Equal scores share their mean rank; the figures with best and worst
-ranks are given too. Learned weights (``aggregate="learned"``) come from facts before the
-evaluated split only.
+ranks are given too.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import numpy as np
 from pydantic import Field
 from tqdm import tqdm
 
-from rulerag.arrays import Ints
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError
 from rulerag.evaluation.link_prediction.ranks import (
@@ -29,15 +27,14 @@ from rulerag.evaluation.link_prediction.ranks import (
     rank_answers,
 )
 from rulerag.evaluation.runner import peak_memory_mb, versions
-from rulerag.kg import FactTable, KnowledgeGraph, Vocabulary
+from rulerag.kg import KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules
 from rulerag.mining.inference import Candidates, StaticInference, TemporalInference
-from rulerag.mining.inference.learned import LearnedTemporalInference
 from rulerag.mining.temporal import TLogicMiner
 from rulerag.rules import RuleBank
 
-Application = TemporalInference | StaticInference | LearnedTemporalInference
+Application = TemporalInference | StaticInference
 MINERS = ("amie", "tlogic")
 # Queries whose candidates are held at once.
 _PART = 4096
@@ -54,7 +51,7 @@ class LinkPredictionSettings(Settings):
         prior: where the frequency of answers counts: ``none``, in queries without candidates
             (``unreached``), or ``everywhere``, between ties and behind all candidates.
         aggregate: how rules are joined: ``max`` (the default) or ``noisy-or`` on static graphs,
-            ``noisy-or`` (the default) or ``learned`` weights on temporal ones.
+            ``noisy-or`` on temporal ones.
         confidence: static graphs: ``pca`` or ``standard``.
         relation_ids: what ids in a TLogic file count: the ``graph``'s ids, or names in ``sorted``
             order.
@@ -62,13 +59,7 @@ class LinkPredictionSettings(Settings):
         num_walks: tlogic: walks for each relation and length.
         min_body_size: temporal graphs: apply rules with so many known bodies; 10 for mined rules
             and 2 for a file when None.
-        mined_fraction: tlogic with learned weights: the fraction of the facts before the split
-            that rules are mined from; weights are learned from the later ones. 1 mines and learns
-            from all.
-        max_queries: learned weights: learn from so many of the latest queries; from all when 0.
-        passes: learned weights: how often to learn from each query.
-        fine_rate: learned weights: size of the steps of single relations' and rules' weights.
-        smoothing: temporal graphs, noisy-or: what is added to the body sizes in confidences.
+        smoothing: temporal graphs: what is added to the body sizes in confidences.
         threads: of mining and inference.
         seed: of the walks.
     """
@@ -76,16 +67,12 @@ class LinkPredictionSettings(Settings):
     split: Literal["valid", "test"] = "test"
     limit: Annotated[int, Field(ge=1)] | None = None
     prior: Literal["none", "unreached", "everywhere"] = "unreached"
-    aggregate: Literal["max", "noisy-or", "learned"] | None = None
+    aggregate: Literal["max", "noisy-or"] | None = None
     confidence: Literal["pca", "standard"] = "pca"
     relation_ids: Literal["graph", "sorted"] = "graph"
     lengths: tuple[int, ...] = (1, 2, 3)
     num_walks: int = _MINED_WALKS
     min_body_size: int | None = None
-    mined_fraction: Annotated[float, Field(gt=0, le=1)] = 0.5
-    max_queries: Annotated[int, Field(ge=0)] = 0
-    passes: Annotated[int, Field(ge=1)] = 1
-    fine_rate: float = 0.03
     smoothing: float = 0.0
     threads: Annotated[int, Field(ge=1)] = 1
     seed: int = 0
@@ -135,9 +122,8 @@ def evaluate_links(
     else:
         bank = _mined(str(miner), graph, settings, progress)
     clock.lap("rules")
-    held_out = miner == "tlogic" and settings.mined_fraction < 1
-    application = _application(bank, graph, settings, held_out=held_out, progress=progress)
-    clock.lap("learn" if isinstance(application, LearnedTemporalInference) else "index")
+    application = _application(bank, graph, settings)
+    clock.lap("index")
     known = list(graph.splits.values())
     queries = queries_of(graph.split(settings.split), known, limit=settings.limit)
     prior = Prior.of(graph.train)
@@ -172,7 +158,7 @@ def _fitted(
     settings: LinkPredictionSettings, graph: KnowledgeGraph, *, mined: bool
 ) -> LinkPredictionSettings:
     """The settings with what the graph decides."""
-    allowed = ("noisy-or", "learned") if graph.is_temporal else ("max", "noisy-or")
+    allowed = ("noisy-or",) if graph.is_temporal else ("max", "noisy-or")
     aggregate = settings.aggregate or allowed[0]
     if aggregate not in allowed:
         kind = "temporal" if graph.is_temporal else "static"
@@ -192,9 +178,6 @@ def _mined(
 ) -> RuleBank:
     if miner == "amie":
         return AmieMiner(threads=settings.threads, progress=progress).mine(graph.train)
-    facts = graph.train
-    if settings.aggregate == "learned" and settings.mined_fraction < 1:
-        facts = facts.select(_times(facts) <= _cut(settings, graph))
     tlogic = TLogicMiner(
         lengths=settings.lengths,
         num_walks=settings.num_walks,
@@ -202,77 +185,28 @@ def _mined(
         threads=settings.threads,
         progress=progress,
     )
-    return tlogic.mine(facts)
-
-
-def _past(settings: LinkPredictionSettings, graph: KnowledgeGraph) -> list[FactTable]:
-    """The facts before the evaluated split."""
-    return [graph.train] if settings.split == "valid" else [graph.train, graph.valid]
-
-
-def _cut(settings: LinkPredictionSettings, graph: KnowledgeGraph) -> int:
-    """The last time whose facts rules are mined from; weights are learned from later ones.
-
-    What a rule was mined from it explains too well: weights learned there would trust it too much.
-    """
-    past = [_times(table) for table in _past(settings, graph)]
-    return int(np.quantile(np.concatenate(past), settings.mined_fraction))
-
-
-def _times(table: FactTable) -> Ints:
-    """The times of dated facts."""
-    return table.rows[:, 3]
+    return tlogic.mine(graph.train)
 
 
 def _application(
-    bank: RuleBank,
-    graph: KnowledgeGraph,
-    settings: LinkPredictionSettings,
-    *,
-    held_out: bool,
-    progress: bool,
+    bank: RuleBank, graph: KnowledgeGraph, settings: LinkPredictionSettings
 ) -> Application:
-    """What applies the rules; learned weights come from facts that none was mined from.
-
-    Args:
-        bank: the rules.
-        graph: the graph.
-        settings: that fit the graph.
-        held_out: rules were mined from the earlier facts only.
-        progress: show a progress bar.
-    """
-    if not graph.is_temporal:
-        return StaticInference(
-            bank,
-            [graph.train],
-            aggregate=str(settings.aggregate),
-            confidence=settings.confidence,
-            threads=settings.threads,
-        )
-    known = list(graph.splits.values())
-    size = int(settings.min_body_size or 0)
-    if settings.aggregate == "noisy-or":
+    """What applies the rules; the settings fit the graph."""
+    if graph.is_temporal:
         return TemporalInference(
             bank,
-            known,
+            list(graph.splits.values()),
             smoothing=settings.smoothing,
-            min_body_size=size,
+            min_body_size=int(settings.min_body_size or 0),
             threads=settings.threads,
         )
-    learned = LearnedTemporalInference(
+    return StaticInference(
         bank,
-        known,
-        max_queries=settings.max_queries or None,
-        passes=settings.passes,
-        fine_rate=settings.fine_rate,
-        min_body_size=size,
+        [graph.train],
+        aggregate=str(settings.aggregate),
+        confidence=settings.confidence,
         threads=settings.threads,
     )
-    past = _past(settings, graph)
-    if held_out:
-        cut = _cut(settings, graph)
-        past = [table.select(_times(table) > cut) for table in past]
-    return learned.fit(past, progress=progress)
 
 
 def load_rules(path: Path, graph: KnowledgeGraph, relation_ids: str = "graph") -> RuleBank:

@@ -43,25 +43,27 @@ _PAIRS, _SAMPLES, _DOCUMENTS, _QUOTE, _ACCEPTED = 2, 2000, 4, 240, 3
 accepted answers that are named."""
 
 
-class Ending(NamedTuple):
+class AnswerEnding(NamedTuple):
     """An answer of a run: how it ended, and its line of ``predictions.jsonl``."""
 
     outcome: Outcome
     row: Mapping[str, Any]
 
 
-def endings_of(rows: Rows) -> list[Ending]:
+def endings_of(rows: Rows) -> list[AnswerEnding]:
     """How the answers of a run ended; those without accepted answers are left out."""
     matcher, endings = AnswerMatcher(), []
     for row in rows:
         if row["answers"]:
             read = [Document(one["id"], one["text"]) for one in row["documents"]]
-            endings.append(Ending(outcome_of(row["answer"], row["answers"], read, matcher), row))
+            endings.append(
+                AnswerEnding(outcome_of(row["answer"], row["answers"], read, matcher), row)
+            )
     return endings
 
 
 def run_blocks(
-    results: Rows, predictions: Sequence[Rows], endings: Sequence[Sequence[Ending]]
+    results: Rows, predictions: Sequence[Rows], endings: Sequence[Sequence[AnswerEnding]]
 ) -> Iterator[Block]:
     """Measures with their intervals, how answers ended, and pairs of them.
 
@@ -86,7 +88,7 @@ def run_blocks(
 
 
 def run_glance(
-    result: Mapping[str, Any], rows: Rows, endings: Sequence[Ending]
+    result: Mapping[str, Any], rows: Rows, endings: Sequence[AnswerEnding]
 ) -> tuple[tuple[str, str], ...]:
     """The first screen of one run whose answers can be judged: asked, answered, why, sure, cost."""
     counts, number = Counter(one.outcome.name for one in endings), len(endings)
@@ -192,7 +194,7 @@ def _spread(name: str, rows: Rows) -> str:
 # --- how answers ended ----
 
 
-def _run_endings(endings: Sequence[Ending]) -> Iterator[Block]:
+def _run_endings(endings: Sequence[AnswerEnding]) -> Iterator[Block]:
     """From whether an accepted answer was retrieved to how the answer ended; then a row an end."""
     counts = Counter((one.outcome.retrieved, one.outcome.name) for one in endings)
     steps = [step for step in (True, False) if any(key[0] is step for key in counts)]
@@ -223,7 +225,7 @@ def _run_endings(endings: Sequence[Ending]) -> Iterator[Block]:
     yield Table(("how it ended", "answers", "share (95 %)", "which means"), tuple(rows))
 
 
-def _runs_endings(results: Rows, endings: Sequence[Sequence[Ending]]) -> Iterator[Block]:
+def _runs_endings(results: Rows, endings: Sequence[Sequence[AnswerEnding]]) -> Iterator[Block]:
     rows = []
     for result, answers in zip(results, endings, strict=True):
         counts = Counter(one.outcome.name for one in answers)
@@ -244,7 +246,7 @@ def _percent(share: float) -> str:
 # --- pairs ----
 
 
-def _pairs(endings: Sequence[Ending]) -> Iterator[Section]:
+def _pairs(endings: Sequence[AnswerEnding]) -> Iterator[Section]:
     """Wrong answers of each kind, each beside the right answer to the most similar question."""
     right = [one for one in endings if one.outcome.name == "right"]
     for name, meaning in OUTCOMES.items():
@@ -259,12 +261,12 @@ def _pairs(endings: Sequence[Ending]) -> Iterator[Section]:
         yield Section(name.capitalize(), tuple(blocks))
 
 
-def _likeness(one: Ending, other: Ending) -> float:
+def _likeness(one: AnswerEnding, other: AnswerEnding) -> float:
     """How far the words of two questions overlap."""
     return token_f1(other.row["query"], one.row["query"])
 
 
-def _example(one: Ending) -> Section:
+def _example(one: AnswerEnding) -> Section:
     """A row of a run, with the documents that hold one of the answers."""
     outcome, row = one
     right = outcome.name == "right"
@@ -284,7 +286,7 @@ def _example(one: Ending) -> Section:
     return Section(row["query"], tuple(blocks), "card")
 
 
-def _holding(one: Ending) -> Iterator[str]:
+def _holding(one: AnswerEnding) -> Iterator[str]:
     """The documents that hold an accepted answer, or the wrong one, each in a line."""
     outcome, row = one
     matcher, rules = AnswerMatcher(), {rule["id"]: rule["text"] for rule in row.get("rules", ())}

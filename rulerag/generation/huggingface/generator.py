@@ -31,8 +31,11 @@ from rulerag.generation.huggingface.decoding import (
     Decoder,
     Ending,
     Limits,
+    PackedDecoder,
+    PackedModel,
     Tokens,
     sampled_tokens,
+    window_of,
 )
 from rulerag.generation.huggingface.identity import (
     Weights,
@@ -171,7 +174,7 @@ class HuggingFaceGenerator:
                 hint="answers: free, trie or scored",
             )
         self.max_input_tokens = self._room()
-        self._decoder = self._make_decoder()
+        self._decoders = self._make_decoders()
 
     def _open(self, model: Any, tokenizer: Any, adapter: Any) -> None:
         """Open model, tokenizer and adapter, and check that they fit each other."""
@@ -212,7 +215,8 @@ class HuggingFaceGenerator:
             names.append(adapter_identity(adapter))
         self._weights = Weights(self.model, fingerprint_object(names) if all(names) else "")
 
-    def _make_decoder(self) -> Decoder:
+    def _make_decoders(self) -> tuple[PackedDecoder | None, Decoder]:
+        """The fast decoder where it fits, and the one for everything else."""
         ends: set[Any] = set()
         for owner in (self.model.generation_config, self.model.config.get_text_config()):
             stated = getattr(owner, "eos_token_id", None)
@@ -222,7 +226,14 @@ class HuggingFaceGenerator:
         piece = cache(lambda token: str(self.tokenizer.decode([token])))
         tokens = frozenset(end for end in ends if end is not None)
         ending = Ending(tokens, piece, lambda text: self.template.is_complete(text))
-        return Decoder(self.model, ending, 0 if pad is None else pad)
+        packed = PackedDecoder(self.model, ending) if PackedModel.fits(self.model) else None
+        return packed, Decoder(self.model, ending, 0 if pad is None else pad)
+
+    def _decoder(self, longest: int) -> PackedDecoder | Decoder:
+        """The decoder for sequences of some length, answers included."""
+        packed, padded = self._decoders
+        window = window_of(self.model.config)
+        return packed if packed is not None and (window is None or longest <= window) else padded
 
     @property
     def fingerprint(self) -> str:
@@ -237,7 +248,7 @@ class HuggingFaceGenerator:
             self.tokenizer.chat_template if self.chat else None,
             dict(self.settings.chat_options),
         ]
-        ends = sorted(self._decoder.ending.tokens)
+        ends = sorted(self._decoders[1].ending.tokens)
         limits = [self.settings.max_new_tokens, self.max_input_tokens, ends]
         names = [self._weights.name, self._words, *template]
         own = self.settings
@@ -314,12 +325,12 @@ class HuggingFaceGenerator:
             for (prompt, _), n in zip(prompts, able, strict=True)
         ]
         longest = max((len(ending) for each in tokens for ending in each), default=1)
-        ends = sorted(self._decoder.ending.tokens)
+        ends = sorted(self._decoders[1].ending.tokens)
         if not ends:
             raise failure("the model has no token that ends a text", hint="answers: scored")
         choose = held_to(tokens, ends[0])
         limits = replace(self._limits, new_tokens=longest)
-        decoder = self._decoder
+        decoder = self._decoders[1]
         decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
         found = [Completion("")] * len(requests)
         for n, one in zip(able, decoded, strict=True):
@@ -375,7 +386,7 @@ class HuggingFaceGenerator:
         seeds = [_seed_of(key, seed, number) for key in distinct for number in range(count)]
         choose = sampled_tokens(seeds, temperature)
         repeated = [tokens for tokens in distinct.values() for _ in range(count)]
-        drawn = self._decoder.generate(repeated, self._limits, lambda _: None, choose)
+        drawn = self._decoders[1].generate(repeated, self._limits, lambda _: None, choose)
         of = {key: drawn[n * count : (n + 1) * count] for n, key in enumerate(distinct)}
         return [
             [self._completion(decoded, request) for decoded in of[tokens.tobytes()]]
@@ -457,14 +468,15 @@ class HuggingFaceGenerator:
                 f"{self._context}",
                 hint="set a lower max_input_tokens",
             )
-        found = self._decoder.score(sequences, starts, self._limits)
+        found = self._decoder(longest).score(sequences, starts, self._limits)
         return np.array(found, dtype=np.float64)
 
     def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
         from tqdm import tqdm
 
+        longest = max(map(len, prompts), default=0) + self.settings.max_new_tokens
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
-            return self._decoder.generate(prompts, self._limits, bar.update)
+            return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
     def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
         text = self._text(decoded)

@@ -34,38 +34,37 @@ class TableIndex:
 
     def __init__(self, facts: FactTable) -> None:
         self.facts = facts
-        n = len(facts.relations)
-        rows = np.arange(len(facts))
-        anchor = np.concatenate([facts.subject, facts.object])
-        order = np.argsort(anchor, kind="stable")
-        self._bounds = np.searchsorted(anchor[order], np.arange(len(facts.entities) + 1))
-        relation = facts.relation.astype(np.int64)
-        self._relation = np.concatenate([relation, relation + n])[order]
-        self._other = np.concatenate([facts.object, facts.subject]).astype(np.int64)[order]
-        self._row = np.concatenate([rows, rows])[order]
-        self._time = None
-        if facts.timestamp is not None:
-            self._time = np.concatenate([facts.timestamp, facts.timestamp]).astype(np.int64)[order]
 
     def neighbours(self, entity: int) -> Neighbours:
-        """Every fact that the entity takes part in, seen from it (a loop is seen twice)."""
-        part = slice(self._bounds[entity], self._bounds[entity + 1])
-        time = None if self._time is None else self._time[part]
-        return Neighbours(self._relation[part], self._other[part], time, self._row[part])
+        """Every fact that the entity takes part in, seen from it (a loop is seen twice).
+
+        Those whose subject it is come first; in the order of the table.
+        """
+        codes, other, row, time = self._sorted
+        entities, relations = len(self.facts.entities), len(self.facts.relations)
+        width = 2 * relations * entities
+        start, end = np.searchsorted(codes, [entity * width, (entity + 1) * width])
+        relation = codes[start:end] // entities % (2 * relations)
+        place = np.lexsort((row[start:end], relation >= relations))
+        relation, place = relation[place], place + start
+        return Neighbours(relation, other[place], None if time is None else time[place], row[place])
 
     @cached_property
     def _sorted(self) -> tuple[Longs, Longs, Longs, Longs | None]:
         """Codes ``(anchor * 2 R + relation) * N + other``, ascending, with other, row and time."""
-        entities, directed = len(self.facts.entities), 2 * len(self.facts.relations)
-        if directed * entities * entities >= 2**63:
+        facts, entities, relations = self.facts, len(self.facts.entities), len(self.facts.relations)
+        if 2 * relations * entities * entities >= 2**63:
             raise DataFormatError(
-                f"{entities:,} entities and {directed // 2:,} relations are too many to join"
+                f"{entities:,} entities and {relations:,} relations are too many to join"
             )
-        anchor = np.repeat(np.arange(entities), np.diff(self._bounds))
-        codes = (anchor * directed + self._relation) * entities + self._other
+        anchor = np.concatenate([facts.subject, facts.object]).astype(np.int64)
+        other = np.concatenate([facts.object, facts.subject]).astype(np.int64)
+        relation = np.concatenate([facts.relation, facts.relation + relations])
+        codes = (anchor * (2 * relations) + relation) * entities + other
         order = np.argsort(codes, kind="stable")
-        time = None if self._time is None else self._time[order]
-        return codes[order], self._other[order], self._row[order], time
+        row = order % max(len(facts), 1)
+        time = None if facts.timestamp is None else facts.timestamp.astype(np.int64)[row]
+        return codes[order], other[order], row, time
 
     def spans(
         self, anchor: Longs, relation: Longs, other: Longs | None = None

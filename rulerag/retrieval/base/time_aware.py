@@ -2,64 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import Field, model_validator
 
+from rulerag.arrays import Longs
 from rulerag.cache import remembered_arrays
-from rulerag.composition import Settings, check_choice, check_range, register
+from rulerag.composition import check_range, register
 from rulerag.errors import RetrievalError
 from rulerag.io import StoredRecords, fingerprint_object
-from rulerag.retrieval.base.corpus import (
-    RetrievedRows,
-    Rows,
-    RowSearcher,
-    check_top_k,
-)
+from rulerag.retrieval.base.corpus import RetrievedRows, Rows, RowSearcher, check_top_k
 from rulerag.retrieval.base.deduplicate import statement_of
 from rulerag.types import Document, Query, RuleHit, ScoredDocument
 
 if TYPE_CHECKING:
     from rulerag.protocols import Retriever
 
-_ORDERS = ("recent", "decay")
 # Before every date; one above the least integer, so that its negative is still an integer.
 _UNDATED = int(np.iinfo(np.int64).min) + 1
 _DEEPEN = 4  # how much deeper an unsettled query is searched again
-
-
-class TimeAwareSettings(Settings):
-    """The settings of :class:`TimeAwareRetriever`.
-
-    Args:
-        order: ``recent`` or ``decay``.
-        decay: how fast age costs, per time unit; for ``decay`` only.
-        strict: also drop documents of the query's own time.
-        pool: the search depth: documents that the wrapped retriever is asked for at first.
-        max_pool: the largest depth.
-        distinct_facts: of documents that state the same facts at different times, keep the one
-            that stands first in the order.
-
-    Raises:
-        ConfigError: a setting is unknown or out of range.
-    """
-
-    order: str = "recent"
-    decay: float = Field(default=0.01, ge=0)
-    strict: bool = True
-    pool: int = Field(default=100, ge=1)
-    max_pool: int = 1600
-    distinct_facts: bool = False
-
-    @model_validator(mode="after")
-    def _fits(self) -> Self:
-        check_choice("order", self.order, _ORDERS)
-        check_range("max_pool", self.max_pool, self.pool, hint=f"pool ({self.pool}) or more")
-        return self
 
 
 @register("retriever", "time_aware")
@@ -67,15 +31,10 @@ class TimeAwareRetriever:
     """Wraps any retriever and follows the dates of queries and documents.
 
     A dated query never gets a document from its own time or later (``strict=False`` allows its
-    own time; a document's time is its latest fact's). What remains is ordered by
-
-    - ``recent``: the wrapped retriever's score; documents with one score most recent first;
-    - ``decay``: ``score · exp(−decay · age)``, with ``age = (query time − document time) /
-      time_unit``; a negative score is divided instead, so that age never helps. Ties most recent
-      first.
-
-    Undated documents keep their score and follow dated ones with the same score; an undated query
-    gets what the wrapped retriever gives, unchanged. Last ties keep the wrapped order.
+    own time; a document's time is its latest fact's). What remains is ordered by the wrapped
+    retriever's score, documents with one score most recent first, undated ones behind them; an
+    undated query gets what the wrapped retriever gives, unchanged. Last ties keep the wrapped
+    order.
 
     The wrapped retriever searches deeper than needed. Where a document below that depth could still
     enter the first k, the query is searched again, four times as deep, up to ``max_pool``; below
@@ -86,38 +45,40 @@ class TimeAwareRetriever:
 
     Args:
         retriever: the retriever to wrap.
-        time_unit: timestamps per unit of age, for example 24 to count hours in days.
-        settings: all settings together.
-        changes: settings one by one, fields of :class:`TimeAwareSettings`.
+        strict: also drop documents of the query's own time.
+        pool: the search depth: documents that the wrapped retriever is asked for at first.
+        max_pool: the largest depth.
+        distinct_facts: of documents that state the same facts at different times, keep the one
+            that stands first in the order.
 
     Raises:
-        ConfigError: a setting is unknown or out of range.
+        ConfigError: a setting is out of range.
     """
 
     def __init__(
         self,
         retriever: Retriever,
         *,
-        time_unit: int = 1,
-        settings: TimeAwareSettings | None = None,
-        **changes: Any,
+        strict: bool = True,
+        pool: int = 100,
+        max_pool: int = 1600,
+        distinct_facts: bool = False,
     ) -> None:
-        check_range("time_unit", time_unit, 1)
+        check_range("pool", pool, 1)
+        check_range("max_pool", max_pool, pool, hint=f"pool ({pool}) or more")
         self.retriever = retriever
-        self.time_unit = time_unit
-        self.settings = TimeAwareSettings.joined(settings, changes)
+        self.strict = strict
+        self.pool = pool
+        self.max_pool = max_pool
+        self.distinct_facts = distinct_facts
 
     def __repr__(self) -> str:
-        return f"TimeAwareRetriever({self.retriever!r}, order={self.settings.order!r})"
+        return f"TimeAwareRetriever({self.retriever!r})"
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the wrapped retriever and every setting that changes results."""
-        chosen = self.settings
-        settings = [chosen.order, chosen.strict, chosen.pool, chosen.max_pool]
-        settings += [chosen.distinct_facts]
-        if chosen.order == "decay":
-            settings += [chosen.decay, self.time_unit]
+        settings = [self.strict, self.pool, self.max_pool, self.distinct_facts]
         return fingerprint_object(["time-aware", self.retriever.fingerprint, settings])
 
     def retrieve(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -133,61 +94,37 @@ class TimeAwareRetriever:
             passed = self.retriever.retrieve([queries[i] for i in undated], top_k)
             for i, documents in zip(undated, passed, strict=True):
                 results[i] = list(documents)
-        pending = [i for i, query in enumerate(queries) if query.timestamp is not None]
-        depth, deepest = max(self.settings.pool, top_k), max(self.settings.max_pool, top_k)
-        while pending:
-            unsettled = []
-            deep = self._search_deep([queries[i] for i in pending], depth)
-            for i, found in zip(pending, deep, strict=True):
-                results[i], settled = self._best(queries[i], found, depth, top_k)
-                if not settled:
-                    unsettled.append(i)
-            if depth >= deepest:
-                break
-            pending, depth = unsettled, min(depth * _DEEPEN, deepest)
+        dated = [i for i, query in enumerate(queries) if query.timestamp is not None]
+
+        def take(i: int, found: _Found, depth: int) -> bool:
+            results[i], settled = self._best(queries[i], found, depth, top_k)
+            return settled
+
+        self._deepening(queries, dated, max(self.pool, top_k), take)
         return results
 
-    def _search_deep(self, queries: Sequence[Query], depth: int) -> Iterator[_DeepSearch]:
-        """What the wrapped retriever finds, in rows where it can answer in rows."""
-        searcher = row_searcher(self.retriever)
-        if searcher is not None:
-            rows, scores = searcher.search(queries, depth)
-            documents, times = searcher.documents, self._times
-            found: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
-        else:
-            lists = RetrievedRows(self.retriever)
-            rows, scores = lists.search(queries, depth)
-            documents, found = lists.documents, lists.found
-            times = _times_of(documents)
-        for line, listed in enumerate(found):
-            kept = rows[line][rows[line] >= 0]
-            yield _DeepSearch(kept, scores[line, : len(kept)], times[kept], documents, listed)
-
     def _best(
-        self, query: Query, found: _DeepSearch, depth: int, top_k: int
+        self, query: Query, found: _Found, depth: int, top_k: int
     ) -> tuple[list[ScoredDocument], bool]:
         """The first k of a deep search, and whether no document below it could change them."""
-        allowed = self._allowed(query, found.times)
-        values, order = self._ordered(query, found.scores[allowed], found.times[allowed])
         picked: list[ScoredDocument] = []
         seen: set[object] = set()
-        value = 0.0
-        for value, index in zip(values.tolist(), allowed[order].tolist(), strict=True):
-            document = found.documents[found.rows[index]]
-            if self.settings.distinct_facts:
+        score = 0.0
+        for index in self._order(query, found).tolist():
+            document, score = found.documents[found.rows[index]], float(found.scores[index])
+            if self.distinct_facts:
                 key = statement_of(document)
                 if key in seen:
                     continue
                 seen.add(key)
             hits = found.records[index].found_by if found.records else ()
-            hits = hits or (RuleHit(None, index + 1, float(found.scores[index])),)
-            picked.append(ScoredDocument(document, value, len(picked) + 1, hits))
+            hits = hits or (RuleHit(None, index + 1, score),)
+            picked.append(ScoredDocument(document, score, len(picked) + 1, hits))
             if len(picked) == top_k:
                 break
-        # Below that depth no score is above its last one, and no order lifts a document
-        # above its score.
+        # Below that depth no score is above its last one.
         exhausted = len(found.scores) < depth
-        return picked, exhausted or (len(picked) == top_k and value > found.scores[-1])
+        return picked, exhausted or (len(picked) == top_k and score > found.scores[-1])
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -205,8 +142,7 @@ class TimeAwareRetriever:
         Raises:
             RetrievalError: the wrapped retriever cannot answer in rows.
         """
-        searcher = row_searcher(self.retriever)
-        if searcher is None:
+        if row_searcher(self.retriever) is None:
             raise RetrievalError(
                 f"{type(self.retriever).__name__} cannot answer in rows",
                 hint="wrap a BM25Retriever or a LuceneRetriever",
@@ -214,50 +150,69 @@ class TimeAwareRetriever:
         width = min(depth, len(self._times))
         rows = np.full((len(queries), width), -1, dtype=np.int64)
         scores = np.zeros((len(queries), width), dtype=np.float64)
-        pending, deepest = list(range(len(queries))), max(self.settings.max_pool, depth)
+
+        def take(i: int, found: _Found, searched: int) -> bool:
+            order = self._order(queries[i], found, width)
+            rows[i, : len(order)], scores[i, : len(order)] = found.rows[order], found.scores[order]
+            return len(order) == width or len(found.rows) < searched
+
+        self._deepening(queries, range(len(queries)), depth, take)
+        return Rows(rows, scores)
+
+    def _deepening(
+        self,
+        queries: Sequence[Query],
+        pending: Sequence[int],
+        depth: int,
+        take: Callable[[int, _Found, int], bool],
+    ) -> None:
+        """Search queries, and those that are not settled again, deeper.
+
+        Args:
+            queries: the queries.
+            pending: the indices of those that are searched.
+            depth: of the first search.
+            take: gets the index of a query, what it found and how deep it was searched; tells
+                whether it is settled.
+        """
+        deepest = max(self.max_pool, depth)
         while pending:
-            short = []
-            found = searcher.search([queries[i] for i in pending], depth)
-            for i, found_rows, found_scores in zip(pending, *found, strict=True):
-                size = int(np.count_nonzero(found_rows >= 0))
-                allowed = self._allowed(queries[i], self._times[found_rows[:size]])[:width]
-                kept = found_rows[allowed]
-                values, order = self._ordered(queries[i], found_scores[allowed], self._times[kept])
-                rows[i, : len(order)], scores[i, : len(order)] = kept[order], values
-                if len(allowed) < width and size == depth:
-                    short.append(i)
+            searched = self._search([queries[i] for i in pending], depth)
+            pending = [
+                i for i, one in zip(pending, searched, strict=True) if not take(i, one, depth)
+            ]
             if depth >= deepest:
                 break
-            pending, depth = short, min(depth * _DEEPEN, deepest)
-        return Rows(rows, scores)
+            depth = min(depth * _DEEPEN, deepest)
+
+    def _search(self, queries: Sequence[Query], depth: int) -> Iterator[_Found]:
+        """What the wrapped retriever finds, in rows where it can answer in rows."""
+        searcher = row_searcher(self.retriever)
+        if searcher is not None:
+            rows, scores = searcher.search(queries, depth)
+            documents, times = searcher.documents, self._times
+            records: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
+        else:
+            lists = RetrievedRows(self.retriever)
+            rows, scores = lists.search(queries, depth)
+            documents, records = lists.documents, lists.found
+            times = _times_of(documents)
+        for line, listed in enumerate(records):
+            found = rows[line][rows[line] >= 0]
+            yield _Found(found, scores[line, : len(found)], times[found], documents, listed)
 
     @cached_property
     def _times(self) -> npt.NDArray[np.int64]:
         """The times of the wrapped retriever's corpus, row by row."""
         return _times_of(self.documents)
 
-    def _allowed(self, query: Query, times: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-        """The indices of documents that the query's time allows; all for an undated query."""
+    def _order(self, query: Query, found: _Found, count: int | None = None) -> Longs:
+        """The indices of what the query's time allows, in order; the first ``count`` as found."""
         if query.timestamp is None:
-            return np.arange(len(times))
-        before = times < query.timestamp if self.settings.strict else times <= query.timestamp
-        return np.flatnonzero(before | (times == _UNDATED))
-
-    def _ordered(
-        self, query: Query, scores: npt.NDArray[np.float64], times: npt.NDArray[np.int64]
-    ) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.intp]]:
-        """Values, best first, and the indices that they come from; as found for undated queries."""
-        if query.timestamp is None:
-            return scores, np.arange(len(scores))
-        values = scores
-        if self.settings.order == "decay":
-            now = query.timestamp
-            age = (now - np.where(times == _UNDATED, now, times)) / self.time_unit
-            kept = np.exp(-self.settings.decay * age)
-            # An age so great that nothing is kept of a score would divide a negative one by 0.
-            values = np.where(scores >= 0, scores * kept, scores / np.maximum(kept, 1e-300))
-        order = np.lexsort((-times, -values))
-        return values[order], order
+            return np.arange(len(found.rows))[:count]
+        last = query.timestamp - 1 if self.strict else query.timestamp
+        allowed = np.flatnonzero((found.times <= last) | (found.times == _UNDATED))[:count]
+        return allowed[np.lexsort((-found.times[allowed], -found.scores[allowed]))]
 
 
 def row_searcher(retriever: Retriever) -> RowSearcher | None:
@@ -268,7 +223,7 @@ def row_searcher(retriever: Retriever) -> RowSearcher | None:
     return retriever if isinstance(inner, RowSearcher) else None  # type: ignore[return-value]
 
 
-class _DeepSearch(NamedTuple):
+class _Found(NamedTuple):
     """What one query found, best first: rows, scores and times of shape (n,).
 
     Args:
@@ -279,9 +234,9 @@ class _DeepSearch(NamedTuple):
         records: the same as records, where the wrapped retriever gave records.
     """
 
-    rows: npt.NDArray[np.int64]
+    rows: Longs
     scores: npt.NDArray[np.float64]
-    times: npt.NDArray[np.int64]
+    times: Longs
     documents: Sequence[Document]
     records: Sequence[ScoredDocument]
 

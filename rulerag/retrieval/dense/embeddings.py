@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _VECTORS = "vectors.npy"
-_PROGRESS = "progress.json"  # of a run that goes on, or was killed
-_SUMMARY = "summary.json"  # of one that has ended
+_PROGRESS = "progress.json"  # how many rows are done
 
 
 class CorpusEmbeddings(NamedTuple):
@@ -90,15 +89,13 @@ def embed_corpus(
         return _encode(texts, encoder, chunk_size, progress)
     folder = Path(cache_dir) if cache_dir is not None else cache_folder("embeddings")
     folder = folder / f"{corpus_fingerprint(documents)}-{name}-{chunk_size}"
-    kept = _kept(folder, _SUMMARY, len(texts))
-    if kept is None:
+    stored = _stored(folder, len(texts))
+    if stored is None or stored.rows < len(texts):
         prepare_folder(folder)
         with locked(folder / LOCK, folder, wait=True):  # another process may make the same
-            kept = _kept(folder, _SUMMARY, len(texts))
-            if kept is None:
-                return _encode(texts, encoder, chunk_size, progress, folder)
-    _warn_truncated(kept.truncated, len(texts))
-    return CorpusEmbeddings(kept.vectors, kept.truncated)
+            return _encode(texts, encoder, chunk_size, progress, folder)
+    _warn_truncated(stored.truncated, len(texts))
+    return CorpusEmbeddings(stored.vectors, stored.truncated)
 
 
 def encode_checked(
@@ -137,8 +134,8 @@ def _encode(
     original = np.array([first.setdefault(text, row) for row, text in enumerate(texts)])
     vectors: Any = None
     done = truncated = 0
-    if folder and (kept := _kept(folder, _PROGRESS, len(texts))) is not None:
-        vectors, done, truncated = np.load(folder / _VECTORS, mmap_mode="r+"), *kept[1:]
+    if folder and (stored := _stored(folder, len(texts))) is not None:
+        vectors, done, truncated = np.load(folder / _VECTORS, mmap_mode="r+"), *stored[1:]
     with tqdm(total=len(texts), desc="Encode", unit="document", disable=not progress) as bar:
         bar.update(done)
         for start in range(done, len(texts), chunk_size):
@@ -156,9 +153,6 @@ def _encode(
                 vectors.flush()
                 # Written last: a chunk counts when this file says so.
                 write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
-    if folder is not None:
-        write_json(folder / _SUMMARY, {"truncated": truncated, "dimension": vectors.shape[1]})
-        (folder / _PROGRESS).unlink()
     _warn_truncated(truncated, len(texts))
     return CorpusEmbeddings(vectors, truncated)
 
@@ -169,7 +163,7 @@ def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:
         return np.empty(shape, dtype=np.float32)
     path = folder / _VECTORS
     try:
-        (folder / _SUMMARY).unlink(missing_ok=True)  # of vectors that were damaged
+        (folder / _PROGRESS).unlink(missing_ok=True)  # of vectors that were damaged
         made = np.lib.format.open_memmap(path, "w+", np.float32, shape)
         if hasattr(os, "posix_fallocate"):  # a full disk is an error now, not by a crash later
             with open(path, "r+b") as file:
@@ -179,7 +173,7 @@ def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:
     return made
 
 
-class _Kept(NamedTuple):
+class _StoredVectors(NamedTuple):
     """Vectors on disk, how many rows of them are done, and how many documents were cut."""
 
     vectors: Floats
@@ -187,17 +181,17 @@ class _Kept(NamedTuple):
     truncated: int
 
 
-def _kept(folder: Path, note: str, size: int) -> _Kept | None:
-    """What an earlier run left, finished or not, by the file that records it."""
-    if not (folder / note).exists():
+def _stored(folder: Path, size: int) -> _StoredVectors | None:
+    """What an earlier run left, finished or not."""
+    if not (folder / _PROGRESS).exists():
         return None
     try:
-        noted = read_json(folder / note)
+        noted = read_json(folder / _PROGRESS)
         # To read it fails where the file is cut; opened to write it would be filled up with zeros.
         vectors = np.load(folder / _VECTORS, mmap_mode="r")
         if vectors.shape[:-1] == (size,):
-            return _Kept(vectors, int(noted.get("rows", size)), int(noted["truncated"]))
-    except (OSError, ValueError, EOFError, KeyError, TypeError, AttributeError, DataError):
+            return _StoredVectors(vectors, int(noted["rows"]), int(noted["truncated"]))
+    except (OSError, ValueError, EOFError, KeyError, TypeError, DataError):
         pass
     _log.warning("%s is damaged and encoded again", folder / _VECTORS)
     return None

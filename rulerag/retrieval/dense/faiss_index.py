@@ -1,23 +1,24 @@
-"""FAISS behind one small class: exact and approximate indexes over vectors, ties by row."""
+"""FAISS behind one small class: any index of its factory, ties in row order."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.retrieval.base import Rows, broken_index
-from rulerag.retrieval.dense.index_form import IndexForm, import_faiss
 
+EXACT = "Flat"
+"""The index that compares every vector."""
+
+_ANY = 3072  # a dimension that every product quantizer can divide
 _BLOCK = 16_384  # vectors copied or added at once
 _QUERIES = 4096  # queries searched at once: FAISS multiplies blocks of as many
 _CELLS = 8_000_000  # scores held at once
@@ -25,10 +26,8 @@ _DEEPEN = 4
 _FILE = "index.faiss"
 # FAISS multiplies matrices, many times faster than one vector after another, where queries times
 # dimension reach a threshold. Since 1.15 it is 128,000, for machines of many threads; one thread
-# gains from 800 on (its pull request 5109). Before, the same variable counted queries.
-_BLAS_IS_LATE = 100_000
-_BLAS_ALONE = 800
-_BLAS_EACH = 6400  # for each of several threads, which wait for each other
+# gains from 800 on (its pull request 5109), each of several, which wait for each other, from 6,400.
+_BLAS_FROM, _BLAS_FROM_EACH = 800, 6400
 
 
 class VectorIndex:
@@ -42,7 +41,8 @@ class VectorIndex:
 
     Args:
         faiss_index: the FAISS index.
-        form: what it was made of, and how it is searched.
+        factory: the string of FAISS's ``index_factory`` that it was made of.
+        search_parameters: how it is searched, as FAISS writes it.
         largest_norm: the largest norm of its vectors, a bound for rounding errors.
         threads: threads of a search; FAISS's own choice when None.
     """
@@ -50,11 +50,13 @@ class VectorIndex:
     def __init__(
         self,
         faiss_index: Any,
-        form: IndexForm,
+        factory: str,
+        search_parameters: str,
         largest_norm: float,
         threads: int | None = None,
     ) -> None:
-        self.form = form
+        self.factory = factory
+        self.search_parameters = search_parameters
         self.largest_norm = largest_norm
         self.threads = threads
         self._index = faiss_index
@@ -63,7 +65,8 @@ class VectorIndex:
     def build(
         cls,
         vectors: Floats,
-        form: IndexForm,
+        factory: str,
+        search_parameters: str = "",
         *,
         normalize: bool,
         threads: int | None = None,
@@ -75,7 +78,8 @@ class VectorIndex:
 
         Args:
             vectors: float32 array of shape (n, dimension).
-            form: how they are kept and searched.
+            factory: see :func:`empty_index`.
+            search_parameters: see there.
             normalize: make every vector as long as one, so that inner products are cosines.
             threads: threads of build and search.
 
@@ -83,24 +87,17 @@ class VectorIndex:
             ConfigError: FAISS cannot build the index, with more cells than vectors for example.
             MissingDependencyError: faiss is not installed.
         """
-        faiss = import_faiss()
-        with _threads(faiss, threads):
-            made = form.empty(vectors.shape[1])
+        largest = 1.0 if normalize else 0.0
+        with _threads(threads):
+            made = empty_index(factory, vectors.shape[1], search_parameters)
             if not made.is_trained:
-                _train(made, form.index, vectors, normalize)
-            if form.exact:
-                # In one go: growing step by step, FAISS would hold the vectors up to three times.
-                made.add(np.ascontiguousarray(vectors, dtype=np.float32))
-                stored = _stored(faiss, made)
-                for block in _blocks(stored):
-                    block[:] = _prepared(block, normalize)
-            else:
-                for block in _blocks(vectors):
-                    made.add(_prepared(block, normalize))
-        largest = 1.0
-        if not normalize:
-            largest = max(float(np.linalg.norm(block, axis=1).max()) for block in _blocks(vectors))
-        return cls(made, form, largest, threads)
+                _train(made, factory, vectors, normalize)
+            for start in range(0, len(vectors), _BLOCK):
+                block = np.ascontiguousarray(vectors[start : start + _BLOCK], dtype=np.float32)
+                if not normalize:
+                    largest = max(largest, float(np.linalg.norm(block, axis=1).max()))
+                made.add(normalized(block) if normalize else block)
+        return cls(made, factory, search_parameters, largest, threads)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)
@@ -118,69 +115,63 @@ class VectorIndex:
             depth: rows wanted, at most the number of vectors.
             bar: a progress bar to advance by every query.
         """
-        faiss = import_faiss()
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
         step = max(1, min(_QUERIES, _CELLS // max(1, depth)))
-        with _threads(faiss, self.threads):
+        with _threads(self.threads):
             for start in range(0, len(queries), step):
                 part = slice(start, start + step)
                 batch = np.ascontiguousarray(queries[part], dtype=np.float32)
-                find = self._exact if self.form.exact else self._approximate
-                rows[part], scores[part] = find(batch, depth)
+                if self.factory == EXACT:
+                    rows[part], scores[part] = self._exact(batch, depth, depth + depth // 8 + 16)
+                else:
+                    rows[part], scores[part] = self._approximate(batch, depth)
                 if bar is not None:
                     bar.update(len(batch))
         return Rows(rows, scores)
 
     def _approximate(self, queries: Floats, depth: int) -> Rows:
         found, rows = self._index.search(queries, depth)
-        order = np.lexsort((np.where(rows < 0, len(self), rows), -found))
+        order = np.lexsort((rows, -found))  # rows of -1 have the least of all scores
         rows = np.take_along_axis(rows, order, axis=1)
         scores = np.take_along_axis(found, order, axis=1).astype(np.float64)
         return Rows(rows, np.where(rows < 0, 0.0, scores))
 
-    def _exact(self, queries: Floats, depth: int) -> Rows:
-        size = len(self)
-        rows = np.empty((len(queries), depth), dtype=np.int64)
-        scores = np.empty((len(queries), depth), dtype=np.float64)
-        # How far two ways to add up one inner product can be apart, generously.
-        rounding = float(np.finfo(np.float32).eps) * math.sqrt(self.dimension)
-        slack = np.linalg.norm(queries, axis=1).astype(np.float64) * self.largest_norm * rounding
-        pending, width = np.arange(len(queries)), depth + depth // 8 + 16
-        while len(pending):
-            width = min(width, size)
-            unsettled = []
+    def _exact(self, queries: Floats, depth: int, width: int) -> Rows:
+        """The best of ``width`` candidates; searched again where these do not settle it."""
+        width = min(width, len(self))
+        found, rows = self._index.search(queries, width)
+        rows.sort(axis=1)
+        products = self._products(queries, rows)
+        order = np.argsort(-products, axis=1, kind="stable")[:, :depth]
+        rows = np.take_along_axis(rows, order, axis=1)
+        scores = np.take_along_axis(products, order, axis=1).astype(np.float64)
+        if width < len(self):
+            # How far two ways to add up one inner product can be apart, generously.
+            rounding = float(np.finfo(np.float32).eps) * math.sqrt(self.dimension)
+            slack = np.linalg.norm(queries, axis=1) * self.largest_norm * rounding
+            unsettled = np.flatnonzero(scores[:, -1] <= found[:, -1] + slack)
+            width *= _DEEPEN
             step = max(1, _CELLS // width)
-            for start in range(0, len(pending), step):
-                part = pending[start : start + step]
-                found, lowest = self._rescored(queries[part], width, depth)
-                rows[part], scores[part] = found
-                open_ = found.scores[:, -1] <= lowest + slack[part]
-                unsettled.append(part[open_] if width < size else part[:0])
-            pending, width = np.concatenate(unsettled), width * _DEEPEN
+            for start in range(0, len(unsettled), step):
+                part = unsettled[start : start + step]
+                rows[part], scores[part] = self._exact(queries[part], depth, width)
         return Rows(rows, scores)
 
-    def _rescored(
-        self, queries: Floats, width: int, depth: int
-    ) -> tuple[Rows, npt.NDArray[np.float64]]:
-        """The best rows of a batch, and the lowest score that FAISS gave to a candidate."""
-        found, rows = self._index.search(queries, width)
-        exact = self._products(queries, rows)
-        order = _ranked(exact, rows)[:, :depth]
-        best = np.take_along_axis(exact, order, axis=1).astype(np.float64)
-        return Rows(np.take_along_axis(rows, order, axis=1), best), found[:, -1].astype(np.float64)
-
-    def _products(self, queries: Floats, rows: npt.NDArray[np.int64]) -> Floats:
+    def _products(self, queries: Floats, rows: Any) -> Floats:
         """The inner products of queries with some rows each, the same in any batch."""
-        stored = _stored(import_faiss(), self._index)
+        # Where they lie, memory-mapped or not.
+        stored: Any = (
+            import_faiss()
+            .rev_swig_ptr(self._index.get_xb(), len(self) * self.dimension)
+            .reshape(len(self), self.dimension)
+        )
         products = np.empty(rows.shape, dtype=np.float32)
-        held = np.empty((min(rows.shape[1], _BLOCK), self.dimension), dtype=np.float32)
-        for i, query in enumerate(queries):
+        for number, query in enumerate(queries):
             for start in range(0, rows.shape[1], _BLOCK):
-                part = rows[i, start : start + _BLOCK]
-                near = _gather(stored, part, held[: len(part)])
+                part = slice(start, start + _BLOCK)
                 # No matrix product: BLAS may add up the same numbers in another order elsewhere.
-                np.einsum("kd,d->k", near, query, out=products[i, start : start + _BLOCK])
+                np.einsum("kd,d->k", stored[rows[number, part]], query, out=products[number, part])
         return products
 
     def save(self, folder: str | Path) -> dict[str, Any]:
@@ -195,7 +186,8 @@ class VectorIndex:
         path = Path(folder) / _FILE
         import_faiss().write_index(self._index, str(path))
         return {
-            **asdict(self.form),
+            "index": self.factory,
+            "search_parameters": self.search_parameters,
             "largest_norm": self.largest_norm,
             "dimension": self.dimension,
             "bytes": path.stat().st_size,
@@ -208,16 +200,14 @@ class VectorIndex:
         settings: Mapping[str, Any],
         size: int,
         *,
-        mmap: bool = True,
         threads: int | None = None,
     ) -> VectorIndex:
-        """Read what :meth:`save` wrote.
+        """Open what :meth:`save` wrote; vectors stay on disk, where a search reads them.
 
         Args:
             folder: the folder.
             settings: what :meth:`save` gave.
             size: how many vectors it holds.
-            mmap: leave the vectors on disk and let the system read what a search touches.
             threads: threads of a search.
 
         Raises:
@@ -226,20 +216,86 @@ class VectorIndex:
             MissingDependencyError: faiss is not installed.
             KeyError: a setting is missing.
         """
-        form = IndexForm(str(settings["index"]), str(settings["search_parameters"]))
+        factory, search_parameters = str(settings["index"]), str(settings["search_parameters"])
         shape = size, int(settings["dimension"])
         path = Path(folder) / _FILE
-        read = _read(path, int(settings["bytes"]), mmap)
-        kind = type(form.empty(shape[1]))
+        read = _read(path, int(settings["bytes"]))
+        kind = type(empty_index(factory, shape[1], search_parameters))
         if not isinstance(read, kind) or (read.ntotal, read.d) != shape:
             found = f"{read.ntotal} vectors of {read.d} numbers in a {type(read).__name__}"
             wanted = f"its manifest says {shape[0]} of {shape[1]} in a {kind.__name__}"
             raise broken_index("dense", path, f"the index is damaged ({found}, {wanted})")
-        form.tune(read)
-        return cls(read, form, float(settings["largest_norm"]), threads)
+        _tune(read, factory, search_parameters)
+        return cls(read, factory, search_parameters, float(settings["largest_norm"]), threads)
 
 
-def _read(path: Path, size: int, mmap: bool) -> Any:
+def import_faiss() -> Any:
+    """The module, or a MissingDependencyError that says how to install it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise MissingDependencyError("faiss-cpu", "dense") from error
+    return faiss
+
+
+def empty_index(factory: str, dimension: int | None, search_parameters: str = "") -> Any:
+    """An empty FAISS index for inner products.
+
+    Args:
+        factory: a string of FAISS's ``index_factory``: ``Flat``, ``HNSW32``, ``IVF1024,SQ8``,
+            ``PQ48``, ...
+        dimension: the length of the vectors; None where it is not known yet.
+        search_parameters: how it is searched, as FAISS writes it: ``nprobe=16``, ``efSearch=64``;
+            also ``efConstruction`` of HNSW. FAISS's own where they are empty.
+
+    Raises:
+        ConfigError: FAISS does not know the index, or a parameter of it, or cannot make it for
+            vectors of this length.
+        MissingDependencyError: faiss is not installed.
+    """
+    faiss = import_faiss()
+    try:
+        made = faiss.index_factory(dimension or _ANY, factory, faiss.METRIC_INNER_PRODUCT)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"FAISS cannot make an index {factory!r}"
+            + (f" of vectors of {dimension} numbers" if dimension else ""),
+            key="index",
+            hint="say Flat (exact), HNSW32, SQ8 or IVF1024,Flat, a string of its index_factory",
+        ) from error
+    _tune(made, factory, search_parameters)
+    return made
+
+
+def _tune(index: Any, factory: str, search_parameters: str) -> None:
+    try:
+        import_faiss().ParameterSpace().set_index_parameters(index, search_parameters)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"{search_parameters!r} means nothing to an index {factory!r}",
+            key="search_parameters",
+            hint="nprobe=16 for IVF, efSearch=64 for HNSW, nothing for Flat",
+        ) from error
+
+
+def _train(made: Any, factory: str, vectors: Floats, normalize: bool) -> None:
+    """Learn cells and ranges from evenly spaced vectors, the same every time."""
+    if hasattr(made, "cp"):
+        made.cp.min_points_per_centroid = 1  # few vectors are the caller's choice, no news
+    wanted = max(_BLOCK, 64 * getattr(made, "nlist", 0))
+    rows = np.linspace(0, len(vectors) - 1, min(len(vectors), wanted)).astype(np.int64)
+    sample = np.ascontiguousarray(vectors[rows], dtype=np.float32)
+    try:
+        made.train(normalized(sample) if normalize else sample)
+    except RuntimeError as error:
+        raise ConfigError(
+            f"FAISS cannot learn an index {factory!r} from {len(vectors):,} vectors",
+            key="index",
+            hint="fewer cells, or Flat",
+        ) from error
+
+
+def _read(path: Path, size: int) -> Any:
     """A FAISS index, mapped where it is as long as it was written: FAISS would read beyond."""
     faiss = import_faiss()
     if not path.is_file():
@@ -249,64 +305,26 @@ def _read(path: Path, size: int, mmap: bool) -> Any:
         reason = f"{found:,} bytes, its manifest says {size:,}"
         raise broken_index("dense", path, f"the index is damaged ({reason})")
     try:
-        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC if mmap else 0)
+        return faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC)
     except RuntimeError as error:
         reason = str(error).rpartition(": ")[2]
         raise broken_index("dense", path, f"the index is damaged ({reason})") from error
 
 
 @contextmanager
-def _threads(faiss: Any, threads: int | None) -> Iterator[None]:
+def _threads(threads: int | None) -> Iterator[None]:
     """What FAISS knows once for the whole process is set, and put back."""
+    faiss = import_faiss()
     before, blas = faiss.omp_get_max_threads(), faiss.cvar.distance_compute_blas_threshold
-    if threads is not None:
-        faiss.omp_set_num_threads(threads)
-    if blas > _BLAS_IS_LATE:
-        used = faiss.omp_get_max_threads()
-        early = _BLAS_ALONE if used == 1 else min(blas, _BLAS_EACH * used)
-        faiss.cvar.distance_compute_blas_threshold = early
+    used = threads or before
+    faiss.omp_set_num_threads(used)
+    early = _BLAS_FROM if used == 1 else _BLAS_FROM_EACH * used
+    faiss.cvar.distance_compute_blas_threshold = min(blas, early)
     try:
         yield
     finally:
         faiss.cvar.distance_compute_blas_threshold = blas
-        if threads is not None:
-            faiss.omp_set_num_threads(before)
-
-
-def _train(made: Any, index: str, vectors: Floats, normalize: bool) -> None:
-    """Learn cells and ranges from evenly spaced vectors, the same every time."""
-    if hasattr(made, "cp"):
-        made.cp.min_points_per_centroid = 1  # few vectors are the caller's choice, no news
-    wanted = max(_BLOCK, 64 * getattr(made, "nlist", 0))
-    rows = np.linspace(0, len(vectors) - 1, min(len(vectors), wanted)).astype(np.int64)
-    try:
-        made.train(_prepared(vectors[rows], normalize))
-    except RuntimeError as error:
-        raise ConfigError(
-            f"FAISS cannot learn an index {index!r} from {len(vectors):,} vectors",
-            key="index",
-            hint="fewer cells, or Flat",
-        ) from error
-
-
-def _ranked(scores: Floats, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.intp]:
-    """The order of each line by score, equal scores by row; ten times faster than lexsort alone."""
-    order = np.argsort(-scores, axis=1, kind="stable")
-    best = np.take_along_axis(scores, order, axis=1)
-    tied = (best[:, 1:] == best[:, :-1]).any(axis=1)
-    if tied.any():
-        order[tied] = np.lexsort((rows[tied], -scores[tied]))
-    return order
-
-
-def _blocks(vectors: Floats) -> Iterator[Floats]:
-    for start in range(0, len(vectors), _BLOCK):
-        yield vectors[start : start + _BLOCK]
-
-
-def _prepared(block: Floats, normalize: bool) -> Floats:
-    block = np.ascontiguousarray(block, dtype=np.float32)
-    return normalized(block) if normalize else block
+        faiss.omp_set_num_threads(before)
 
 
 def normalized(vectors: Floats) -> Floats:
@@ -314,19 +332,3 @@ def normalized(vectors: Floats) -> Floats:
     norms: Floats = np.sqrt(np.einsum("nd,nd->n", vectors, vectors))[:, None]
     norms[norms == 0] = 1
     return vectors / norms
-
-
-def _stored(faiss: Any, index: Any) -> Floats:
-    """The vectors of a flat index where they lie, memory-mapped or not."""
-    size, dimension = index.ntotal, index.d
-    flat: Floats = faiss.rev_swig_ptr(index.get_xb(), size * dimension)
-    return flat.reshape(size, dimension)
-
-
-def _gather(vectors: Floats, rows: npt.NDArray[np.int64], out: Floats) -> Floats:
-    """Some rows of stored vectors."""
-    if not vectors.flags.carray:
-        # Of a file whose numbers begin anywhere (FAISS's), take would copy all rows first.
-        return vectors[rows]
-    vectors.take(rows, axis=0, out=out, mode="clip")
-    return out

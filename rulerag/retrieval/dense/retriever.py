@@ -16,7 +16,7 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.composition import Settings, check_choice, register
+from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
@@ -38,8 +38,7 @@ from rulerag.retrieval.dense.encoders import (
     SentenceEncoder,
     load_encoder,
 )
-from rulerag.retrieval.dense.faiss_index import VectorIndex, normalized
-from rulerag.retrieval.dense.index_form import EXACT, IndexForm
+from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, empty_index, normalized
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
@@ -49,28 +48,7 @@ _KIND = "dense"
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
-
-class IndexSettings(Settings):
-    """How vectors are indexed.
-
-    Args:
-        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
-            it says nothing.
-        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,SQ8``, ``PQ48``, ...
-        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
-        cache: keep the vectors of the corpus on disk.
-        cache_dir: the folder to keep them in; rulerag's cache folder when None.
-        chunk_size: documents encoded between two writes to the cache.
-    """
-
-    similarity: str | None = None
-    index: str = EXACT
-    search_parameters: str | None = None
-    cache: bool = True
-    cache_dir: str | Path | None = None
-    chunk_size: int = Field(default=8192, ge=1)
+_OF_THE_INDEX = {"similarity", "index", "search_parameters", "cache", "cache_dir", "chunk_size"}
 
 
 class DenseRetriever(CorpusIndex):
@@ -87,10 +65,17 @@ class DenseRetriever(CorpusIndex):
         documents: the corpus.
         encoder: encodes documents, and queries where there is no ``query_encoder``.
         query_encoder: encodes queries, into the same space.
+        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
+            it says nothing.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,SQ8``, ``PQ48``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own when None.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
         threads: threads of FAISS; its own choice when None.
         progress: show progress bars.
-        settings: all settings together.
-        changes: settings one by one, fields of :class:`IndexSettings`.
 
     Attributes:
         truncated_documents: documents that were longer than the encoder's window and were cut.
@@ -112,37 +97,47 @@ class DenseRetriever(CorpusIndex):
         encoder: Encoder,
         *,
         query_encoder: Encoder | None = None,
+        similarity: str | None = None,
+        index: str = EXACT,
+        search_parameters: str | None = None,
+        cache: bool = True,
+        cache_dir: str | Path | None = None,
+        chunk_size: int = 8192,
         threads: int | None = None,
         progress: bool = False,
-        settings: IndexSettings | None = None,
-        **changes: Any,
     ) -> None:
-        wanted = IndexSettings.joined(settings, changes)
-        form = IndexForm(wanted.index, wanted.search_parameters or "")
         document_encoder = _side(encoder, "document")
         # Checked before an hour of encoding.
-        form.empty(getattr(document_encoder, "dimension", None))
+        empty_index(index, getattr(document_encoder, "dimension", None), search_parameters or "")
         queries = _query_side(encoder, query_encoder)
-        chosen = wanted.similarity or getattr(document_encoder, "similarity", None) or "cosine"
+        chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", chosen, SIMILARITIES)
+        check_range("chunk_size", chunk_size, 1)
         check_threads(threads)
         self.documents = check_documents(documents)
         found = embed_corpus(
             self.documents,
             document_encoder,
-            cache=wanted.cache,
-            cache_dir=wanted.cache_dir,
-            chunk_size=wanted.chunk_size,
+            cache=cache,
+            cache_dir=cache_dir,
+            chunk_size=chunk_size,
             progress=progress,
         )
-        unit = chosen == "cosine"
-        index = VectorIndex.build(found.vectors, form, normalize=unit, threads=threads)
+        made = VectorIndex.build(
+            found.vectors,
+            index,
+            search_parameters or "",
+            normalize=chosen == "cosine",
+            threads=threads,
+        )
         about = _About(chosen, _name(document_encoder), found.truncated)
-        self._set(queries, index, about)
-        self.progress = progress
+        self._set(queries, made, about, progress)
 
-    def _set(self, query_encoder: Encoder, index: VectorIndex, about: _About) -> None:
+    def _set(
+        self, query_encoder: Encoder, index: VectorIndex, about: _About, progress: bool
+    ) -> None:
         self.query_encoder = query_encoder
+        self.progress = progress
         self.similarity = about.similarity
         self.truncated_documents = about.truncated_documents
         self._about = about
@@ -162,7 +157,7 @@ class DenseRetriever(CorpusIndex):
         return (
             f"DenseRetriever({len(self.documents):,} documents, {self.query_encoder!r}, "
             f"dimension={self.dimension}, similarity={self.similarity!r}, "
-            f"index={self._index.form.index!r})"
+            f"index={self._index.factory!r})"
         )
 
     @property
@@ -173,14 +168,13 @@ class DenseRetriever(CorpusIndex):
     @property
     def built_with(self) -> dict[str, Any]:
         """The settings that an index on disk has once and for all, by the constructor's names."""
-        return {"similarity": self.similarity, "index": self._index.form.index}
+        return {"similarity": self.similarity, "index": self._index.factory}
 
     @cached_property
     def fingerprint(self) -> str:
         """Names the corpus, both encoders and every setting that changes results."""
         encoders = [self._about.encoder_fingerprint, _name(self.query_encoder)]
-        form = self._index.form
-        settings = [self.similarity, form.index, form.search_parameters]
+        settings = [self.similarity, self._index.factory, self._index.search_parameters]
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
@@ -252,11 +246,13 @@ class DenseRetriever(CorpusIndex):
         *,
         query_encoder: Encoder | None = None,
         search_parameters: str | None = None,
-        mmap: bool = True,
         threads: int | None = None,
         progress: bool = False,
     ) -> DenseRetriever:
-        """Read an index that :meth:`save` wrote.
+        """Open an index that :meth:`save` wrote.
+
+        Its vectors stay on disk, where a search reads them: opening costs nothing, and many
+        processes share one copy in memory.
 
         Args:
             folder: the index folder.
@@ -265,8 +261,6 @@ class DenseRetriever(CorpusIndex):
                 out where there is a query encoder.
             query_encoder: encodes queries; ``encoder`` when None.
             search_parameters: as in the constructor, instead of what it was saved with.
-            mmap: leave the vectors on disk, where a search reads them: opening costs nothing, and
-                many processes share one copy in memory. Else they are read whole.
             threads: threads of FAISS.
             progress: show progress bars.
 
@@ -279,7 +273,7 @@ class DenseRetriever(CorpusIndex):
         check_threads(threads)
         queries = _query_side(encoder, query_encoder)
         self = cls.__new__(cls)
-        self.documents, self.progress = check_documents(documents), progress
+        self.documents = check_documents(documents)
         settings = check_manifest(folder, _KIND, corpus=self.corpus_fingerprint)
         if search_parameters is not None:
             settings["search_parameters"] = search_parameters
@@ -293,9 +287,10 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             size = len(self.documents)
-            index = VectorIndex.load(folder, settings, size, mmap=mmap, threads=threads)
+            index = VectorIndex.load(folder, settings, size, threads=threads)
             truncated = int(settings["truncated_documents"])
-            self._set(queries, index, _About(settings["similarity"], built_by, truncated))
+            about = _About(settings["similarity"], built_by, truncated)
+            self._set(queries, index, about, progress)
         except (KeyError, TypeError, ValueError) as error:
             reason = f"the manifest is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
@@ -310,8 +305,8 @@ class _About(NamedTuple):
     truncated_documents: int
 
 
-class DenseSettings(EncoderSettings, IndexSettings):
-    """What a configuration can say of dense retrieval: the encoders, and how they are opened.
+class DenseSettings(EncoderSettings):
+    """What a configuration can say of dense retrieval: its encoders and its index.
 
     Args:
         encoder: the folder or Hub name of the encoder of documents, and of queries where there is
@@ -320,14 +315,24 @@ class DenseSettings(EncoderSettings, IndexSettings):
             ``document_encoder`` documents.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
-        mmap: leave the vectors of a saved index on disk, where a search reads them.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,SQ8``, ``PQ48``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
         latest: index one document of each fact, the latest; for queries that come after the whole
             corpus (:func:`~rulerag.retrieval.base.latest_statements`).
     """
 
     encoder: str | Path = NANO_ENCODER
     query_encoder: str | Path | None = None
-    mmap: bool = True
+    index: str = EXACT
+    search_parameters: str | None = None
+    cache: bool = True
+    cache_dir: str | Path | None = None
+    chunk_size: int = Field(default=8192, ge=1)
     latest: bool = False
 
 
@@ -345,21 +350,20 @@ def open_dense(
 
     Args:
         documents: the corpus.
-        folder: of a saved index, which is opened instead of making one. ``similarity`` and
-            ``index`` are then the index's own, and any other that is stated is an error; where
-            queries have an encoder of their own, only that one is opened.
+        folder: of a saved index, which is opened instead of making one; ``similarity`` and
+            ``index`` are then the index's own. Where queries have an encoder of their own, only
+            that one is opened.
         threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
         progress: see there.
         settings: all settings together.
-        changes: settings one by one, fields of :class:`DenseSettings`, of those of
-            :func:`~rulerag.retrieval.dense.encoders.load_encoder` (for both sides) and of
-            :class:`~rulerag.retrieval.dense.retriever.IndexSettings`.
+        changes: settings one by one, fields of :class:`DenseSettings`; those of
+            :func:`~rulerag.retrieval.dense.encoders.load_encoder` are for both sides.
 
     Raises:
         RetrievalError: a checkpoint cannot be opened, or the two do not fit, or the folder holds
             no dense index.
         FingerprintError: the index was built from other documents or by another encoder.
-        ConfigError: an option is unknown or out of range, or the index was built with another.
+        ConfigError: an option is unknown or out of range.
     """
     chosen = DenseSettings.joined(settings, changes)
     loading = chosen if folder is None else chosen.model_copy(update={"similarity": None})
@@ -369,20 +373,10 @@ def open_dense(
     common: dict[str, Any] = {"query_encoder": queries, "threads": threads, "progress": progress}
     if folder is not None:
         checked = None if partner else load_encoder(encoder, settings=loading)
-        common |= {"search_parameters": chosen.search_parameters, "mmap": chosen.mmap}
-        opened = DenseRetriever.load(folder, corpus, checked, **common)
-        stated = settings.model_fields_set if settings is not None else set()
-        for key, built in opened.built_with.items():
-            value = getattr(chosen, key)
-            if key in stated | changes.keys() and value not in (None, built):
-                raise ConfigError(
-                    f"is {value!r} here, and the index {folder} was built with {built!r}",
-                    key=key,
-                    hint="name an index that fits, or leave it out",
-                )
-        return opened
+        common["search_parameters"] = chosen.search_parameters
+        return DenseRetriever.load(folder, corpus, checked, **common)
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
-    return DenseRetriever(corpus, side, settings=chosen, **common)
+    return DenseRetriever(corpus, side, **chosen.model_dump(include=_OF_THE_INDEX), **common)
 
 
 def _names(

@@ -1,4 +1,4 @@
-"""BM25 in this process, without Java: files as bm25s has them, a compiled kernel searches."""
+"""BM25 in this process, without Java: a compiled kernel searches scores that are stored."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +17,7 @@ from tqdm.auto import tqdm
 
 from rulerag.cache import remembered_arrays
 from rulerag.composition import check_range, register
-from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError
+from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.retrieval.base import (
     CorpusIndex,
@@ -34,6 +35,7 @@ from rulerag.retrieval.lexical.word_counts import bm25_scores, count_words
 from rulerag.types import Document, Query
 
 _KIND = "bm25"
+_FILE = "scores.npz"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
 _CHUNK = 256
 
@@ -65,8 +67,8 @@ class BM25Retriever(CorpusIndex):
         ConfigError: an option is out of range.
 
     References:
-        Robertson & Zaragoza 2009; the variant that Lucene uses, see Kamphuis et al. 2020.
-        Index: Lù 2024, BM25S (arXiv:2407.03618).
+        Robertson & Zaragoza 2009; the variant that Lucene uses, see Kamphuis et al. 2020. Scores of
+        words in documents are stored as in BM25S (Lù 2024, arXiv:2407.03618).
     """
 
     def __init__(
@@ -104,15 +106,8 @@ class BM25Retriever(CorpusIndex):
         if not isinstance(self.documents, StoredRecords):
             return self._counted()
 
-        def make() -> dict[str, npt.NDArray[Any]]:
-            made = self._counted()
-            words = "\n".join(made.vocabulary).encode()
-            return {**made._asdict(), "vocabulary": np.frombuffer(words, dtype=np.uint8)}
-
         key = [self.documents.fingerprint, self._settings()]
-        known = dict(remembered_arrays(_KIND, key, make))
-        words = known.pop("vocabulary").tobytes().decode().split("\n")
-        return _Arrays({word: token for token, word in enumerate(words)}, **known)
+        return _Arrays.unpacked(remembered_arrays(_KIND, key, lambda: self._counted().packed()))
 
     def _counted(self) -> _Arrays:
         bar = tqdm(self.documents, desc="Tokenize", disable=not self.progress)
@@ -193,19 +188,10 @@ class BM25Retriever(CorpusIndex):
         Raises:
             OutputError: the folder holds something else, or cannot be written.
         """
-        arrays = self._arrays
-        index = _bm25s().BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
-        index.scores = {
-            "data": arrays.data,
-            "indices": arrays.indices,
-            "indptr": arrays.starts,
-            "num_docs": len(self.documents),
-        }
-        index.vocab_dict = dict(arrays.vocabulary)
-        index.nonoccurrence_array = None
         about = self.corpus_fingerprint, len(self.documents), self._settings()
         with new_index_folder(folder, _KIND, *about) as working:
-            index.save(str(working / "bm25s"), corpus=None, show_progress=False)
+            arrays: Any = self._arrays.packed()
+            np.savez(working / _FILE, **arrays)
 
     @classmethod
     def load(
@@ -228,22 +214,21 @@ class BM25Retriever(CorpusIndex):
         try:
             tokenizer = Tokenizer(**settings["tokenizer"])
             self._set(settings["k1"], settings["b"], tokenizer, threads, progress)
-            index = _bm25s().BM25.load(str(Path(folder) / "bm25s"), show_progress=False)
-            self._arrays = _arrays_of(index)
-            self._check_arrays(index.scores["num_docs"])
-        except (ConfigError, OSError, ValueError, KeyError, TypeError, EOFError) as error:
+            with open(Path(folder) / _FILE, "rb") as file, np.load(file) as stored:
+                self._arrays = _Arrays.unpacked(stored)
+            self._check_arrays()
+        except (ConfigError, OSError, ValueError, KeyError, TypeError, BadZipFile) as error:
             reason = f"the index is damaged ({type(error).__name__}: {error})"
             raise broken_index(_KIND, folder, reason) from error
         return self
 
-    def _check_arrays(self, stated: int) -> None:
+    def _check_arrays(self) -> None:
         """Make sure that no stored number leads the kernel out of its arrays."""
         words, data, rows, starts = self._arrays
         size = len(self.documents)
         whole = (
             len(rows) == len(data)
-            and stated == size
-            and len(starts) - 1 > max(words.values(), default=0)
+            and len(starts) == len(words) + 1
             and starts[0] == 0
             and starts[-1] == len(data)
             and bool((np.diff(starts) >= 0).all())
@@ -268,20 +253,23 @@ class _Arrays(NamedTuple):
     indices: npt.NDArray[np.int32]
     starts: npt.NDArray[np.int64]
 
+    def packed(self) -> dict[str, npt.NDArray[Any]]:
+        """The same as arrays alone, for a file."""
+        words = "\n".join(self.vocabulary).encode()
+        return {**self._asdict(), "vocabulary": np.frombuffer(words, dtype=np.uint8)}
 
-def _arrays_of(index: Any) -> _Arrays:
-    scores = index.scores
-    return _Arrays(
-        index.vocab_dict,
-        np.ascontiguousarray(scores["data"], dtype=np.float32),
-        np.ascontiguousarray(scores["indices"], dtype=np.int32),
-        np.ascontiguousarray(scores["indptr"], dtype=np.int64),
-    )
+    @classmethod
+    def unpacked(cls, stored: Mapping[str, npt.NDArray[Any]]) -> _Arrays:
+        """What :meth:`packed` gave.
 
-
-def _bm25s() -> Any:
-    try:
-        import bm25s
-    except ImportError as error:
-        raise MissingDependencyError("bm25s") from error
-    return bm25s
+        Raises:
+            KeyError: an array is missing.
+            ValueError: the words are no text.
+        """
+        words = stored["vocabulary"].tobytes().decode().split("\n")
+        return cls(
+            {word: column for column, word in enumerate(words)},
+            np.ascontiguousarray(stored["data"], dtype=np.float32),
+            np.ascontiguousarray(stored["indices"], dtype=np.int32),
+            np.ascontiguousarray(stored["starts"], dtype=np.int64),
+        )

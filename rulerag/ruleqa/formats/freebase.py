@@ -37,7 +37,7 @@ from rulerag.ruleqa.questions import graph_labels
 from rulerag.types import Query
 
 Triple = tuple[str, str, str]
-Asked = tuple[Query, list[str]]
+QueryTopics = tuple[Query, list[str]]
 """A question and the names or ids of its topics."""
 _MID = re.compile(r"[mg]\.[0-9a-z_]+")
 _NO_ANSWER = "questions without an answer"
@@ -54,7 +54,7 @@ def read_rog(files: Sequence[Path]) -> Gathered:
     gathered = Gathered()
     triples: dict[Triple, None] = {}
 
-    def make(row: Row) -> Asked:
+    def make(row: Row) -> QueryTopics:
         for triple in list_of(row, "graph", list):
             if len(triple) != 3 or not all(isinstance(name, str) and name for name in triple):
                 raise DataFormatError(
@@ -94,7 +94,7 @@ def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
         )
     gathered, names = Gathered(), dict[str, str]()
 
-    def make(row: Row) -> Asked:
+    def make(row: Row) -> QueryTopics:
         return _webqsp(row, names) if "Parses" in row else _cwq(row, names)
 
     asked = _asked(files, make, gathered)
@@ -116,10 +116,10 @@ def _load(graph: Path) -> KnowledgeGraph:
 
 
 def _asked(
-    files: Sequence[Path], make: Callable[[Row], Asked], gathered: Gathered
-) -> dict[str, list[Asked]]:
+    files: Sequence[Path], make: Callable[[Row], QueryTopics], gathered: Gathered
+) -> dict[str, list[QueryTopics]]:
     """The questions of each split that have an answer, each with its topics."""
-    asked: dict[str, list[Asked]] = {}
+    asked: dict[str, list[QueryTopics]] = {}
     for split, parts in split_files(files).items():
         rows = [row for file in parts for row in read_rows(file, make)]
         asked[split] = [(query, topics) for query, topics in rows if query.answers]
@@ -127,7 +127,7 @@ def _asked(
     return asked
 
 
-def _over(gathered: Gathered, asked: dict[str, list[Asked]], graph: KnowledgeGraph) -> None:
+def _over(gathered: Gathered, asked: dict[str, list[QueryTopics]], graph: KnowledgeGraph) -> None:
     """Fill in the corpus, and the queries with the first of their topics that the graph knows."""
     gathered.documents = Verbalizer(graph).corpus(graph.train)
     gathered.labels = graph_labels(graph)
@@ -170,7 +170,7 @@ def _labels_of(name: str) -> LabelCandidates:
     return (name,) if _MID.fullmatch(name) else entity_candidates(name)
 
 
-def _webqsp(row: Row, names: dict[str, str]) -> Asked:
+def _webqsp(row: Row, names: dict[str, str]) -> QueryTopics:
     answers: dict[str, None] = {}
     topics = []
     for parse in list_of(row, "Parses", dict):
@@ -186,7 +186,7 @@ def _webqsp(row: Row, names: dict[str, str]) -> Asked:
     return Query(text_of(row, "QuestionId"), question, answers=tuple(answers)), topics
 
 
-def _cwq(row: Row, names: dict[str, str]) -> Asked:
+def _cwq(row: Row, names: dict[str, str]) -> QueryTopics:
     if "answers" not in row:
         raise DataFormatError(
             "the question has no answers",

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from rulerag.errors import DataError, DataFormatError
 from rulerag.io import read_json, read_records, read_text
-from rulerag.ruleqa.dataset import Qrels
+from rulerag.ruleqa.stored import Qrels
 from rulerag.types import Document, Query
 
 T = TypeVar("T")

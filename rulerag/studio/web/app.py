@@ -50,7 +50,7 @@ class NewSession(BaseModel):
     question: str | None = None
 
 
-class Asked(BaseModel):
+class RetrievalBody(BaseModel):
     """What is retrieved."""
 
     question: str | None = None
@@ -211,7 +211,7 @@ def _sessions(app: FastAPI, studio: Studio) -> None:
         return {"deleted": session}
 
     @app.post(f"{one}/retrieve", tags=["sources"])
-    def retrieve(session: str, asked: Asked) -> Session:
+    def retrieve(session: str, asked: RetrievalBody) -> Session:
         """Find the sources of a question."""
         return studio.retrieve(session, **dict(asked))
 

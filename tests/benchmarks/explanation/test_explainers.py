@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.explanation.board import BUDGETS, budgets_of, explained
 from benchmarks.explanation.cases import Case, Reading
-from benchmarks.explanation.explainers import EXPLAINERS, Found
+from benchmarks.explanation.explainers import EXPLAINERS, Ranking
 from benchmarks.explanation.measures import measured, named
 from benchmarks.explanation.tables import Lattice
 from rulerag.errors import ProbeBudgetError
@@ -39,7 +39,7 @@ def planted(*rules: set[int], reading: Reading | None = None) -> Case:
     return Case(lattice, reading)
 
 
-def explain(name: str, case: Case) -> Found:
+def explain(name: str, case: Case) -> Ranking:
     if name == "ContextCite":
         pytest.importorskip("context_cite")
     said = explained(EXPLAINERS[name], case, 64, seed=4)

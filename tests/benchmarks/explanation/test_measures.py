@@ -7,7 +7,7 @@ import math
 import pytest
 
 from benchmarks.explanation.cases import Case, threshold
-from benchmarks.explanation.explainers import Found
+from benchmarks.explanation.explainers import Ranking
 from benchmarks.explanation.measures import (
     MEASURES,
     agreement,
@@ -37,7 +37,7 @@ def test_the_answer_is_kept_while_it_is_a_tenth_as_probable() -> None:
 
 def test_all_measures_of_one_explanation() -> None:
     """The answer needs 0 and 1; people marked 0 and 3; the explainer says 0, 2, 1, 3."""
-    found = Found((0.9, 0.1, 0.8, 0.0))
+    found = Ranking((0.9, 0.1, 0.8, 0.0))
     row = measured(needs({0, 1}, marked=(0, 3)), found, seed=0)
     assert set(row) == set(MEASURES)
     assert named(found) == {0, 2}  # 0.7 between them and 1
@@ -51,16 +51,16 @@ def test_all_measures_of_one_explanation() -> None:
 
 def test_where_either_document_is_enough_both_have_to_go() -> None:
     case = needs({0}, {1}, marked=(0, 1))
-    by_value = Found((0.9, 0.1, 0.5, 0.0), named=frozenset({0}))
+    by_value = Ranking((0.9, 0.1, 0.5, 0.0), named=frozenset({0}))
     row = measured(case, by_value, seed=0)
     assert (row["changed"], row["kept"], row["named_changed"]) == (0, 1, 0)
-    stated = Found(by_value.values, frozenset({0}), removals=[0, 1, 2, 3])
+    stated = Ranking(by_value.values, frozenset({0}), removals=[0, 1, 2, 3])
     assert measured(case, stated, seed=0)["changed"] == 1
 
 
 def test_all_named_is_no_shortcut() -> None:
     case = needs({0, 1}, marked=(0, 1))
-    row = measured(case, Found((0.0, 0.1, 0.2, 0.3), frozenset(range(4))), seed=0)
+    row = measured(case, Ranking((0.0, 0.1, 0.2, 0.3), frozenset(range(4))), seed=0)
     assert row["named_changed"] == row["named_kept"] == row["recall"] == 1
     assert row["changed"] == row["kept"] == 0 and row["precision"] == 0.5
 
@@ -72,9 +72,9 @@ def test_equal_values_are_no_ranking() -> None:
 
 
 def test_agreement_of_two_explanations() -> None:
-    one, other = Found((4.0, 3.0, 1.0, 0.0)), Found((3.0, 4.0, 1.0, 0.0))
+    one, other = Ranking((4.0, 3.0, 1.0, 0.0)), Ranking((3.0, 4.0, 1.0, 0.0))
     rho, shared = agreement(one, other)
     assert rho == pytest.approx(1 - 6 * 2 / (4 * 15))  # Spearman: two neighbours swapped
     assert shared == 1  # the widest gap is behind both
-    assert agreement(one, Found((0.0,) * 4)) == (None, 0.0)
-    assert agreement(one, Found((0.0, 0.0, 0.0, 9.0)))[1] == 0
+    assert agreement(one, Ranking((0.0,) * 4)) == (None, 0.0)
+    assert agreement(one, Ranking((0.0, 0.0, 0.0, 9.0)))[1] == 0

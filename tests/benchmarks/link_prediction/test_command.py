@@ -18,7 +18,7 @@ def test_options_are_settings(tmp_path: Path) -> None:
     AmieMiner(min_head_size=1).mine(KnowledgeGraph.load(tmp_path).train).save(rules)
     command = [str(tmp_path), "--miner", "rules", "--rules", str(rules), "--quiet"]
     more = ["--limit", "3", "--out", str(tmp_path / "out"), "--aggregate=noisy-or"]
-    assert main([*command, *more, "--mined-share", "0.25"]) == 0
+    assert main([*command, *more, "--min-body-size", "5"]) == 0
     found = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert found["num_queries"] == 6 and found["method"] == "rules-noisy-or"
-    assert found["config"]["mined_fraction"] == 0.25
+    assert found["config"]["min_body_size"] == 5

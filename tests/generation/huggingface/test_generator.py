@@ -18,7 +18,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.huggingface.decoding import decoder
+from rulerag.generation.huggingface.decoding.prefix_tree import Trie, path
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.rules import Atom, Rule
@@ -156,9 +156,9 @@ def plain_score(reader: HuggingFaceGenerator, prompt: str, text: str) -> float:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_batches_and_shared_beginnings_answer_and_score_as_plain_passes(
-    checkpoints: Path, architecture: str, monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, architecture: str
 ) -> None:
-    """Whether rows are read one after another or together, which what a pass costs decides."""
+    """Packed where the architecture is known, and padded, as on a GPU."""
     folder = checkpoints / architecture
     asked = requests(8)
     asked += [replace(asked[3], documents=asked[3].documents[n:]) for n in (1, 2)]
@@ -170,11 +170,12 @@ def test_batches_and_shared_beginnings_answer_and_score_as_plain_passes(
     scores = [plain_score(generator, text, f" {answer}.") for text, answer in pairs]
     assert len({answer for answer, _ in expected}) > 3, "answers must depend on the prompts"
     parse = generator.template.parse
-    for each_pass, batch_size in ((0, 128), (10**6, 128), (0, 3), (10**6, 3)):
-        monkeypatch.setattr(decoder, "_pass_cost", lambda _, cost=each_pass: cost)
+    for packed, batch_size in ((True, 128), (False, 128), (True, 3), (False, 3)):
         generator = HuggingFaceGenerator(
             folder, max_new_tokens=6, device="cpu", batch_size=batch_size
         )
+        if not packed:
+            generator._decoders = (None, generator._decoders[1])
         completions = generator.generate(asked)
         assert [c.text for c in completions] == [parse(answer) for answer, _ in expected]
         assert [c.score for c in completions] == pytest.approx([s for _, s in expected], abs=1e-3)
@@ -182,11 +183,10 @@ def test_batches_and_shared_beginnings_answer_and_score_as_plain_passes(
     assert generator.score([], []).shape == (0,)
 
 
-@pytest.mark.parametrize("each_pass", [0, 10**6])
+@pytest.mark.parametrize("way", [0, 1], ids=["packed", "padded"])
 def test_what_rows_share_is_read_once(
-    llama: Path, monkeypatch: pytest.MonkeyPatch, each_pass: int
+    llama: Path, monkeypatch: pytest.MonkeyPatch, way: int
 ) -> None:
-    monkeypatch.setattr(decoder, "_pass_cost", lambda _: each_pass)
     reader = HuggingFaceGenerator(llama, max_new_tokens=1, device="cpu")
     read: list[int] = []
     forward = reader.model.forward
@@ -200,11 +200,37 @@ def test_what_rows_share_is_read_once(
     ends = [reader.encode_completion(prompt.text, f" Norland {n}.") for n in range(20)]
     whole = [np.concatenate([tokens, end]) for end in ends]
     most = len(tokens) + 20 * (2 + max(map(len, ends)))
-    reader._decoder.score(whole, [len(tokens)] * 20, reader._limits)
+    decoder = reader._decoders[way]
+    assert decoder is not None
+    decoder.score(whole, [len(tokens)] * 20, reader._limits)
     assert sum(read) < most
     read.clear()
-    reader._decode(whole)
+    decoder.generate(whole, reader._limits, lambda _: None)
     assert sum(read) < most
+    assert reader.model.config._attn_implementation == "sdpa", "attention is given back"
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_shared_beginning_stands_once_in_the_tree(seed: int) -> None:
+    chance = random.Random(seed)
+    base = [np.array([chance.randrange(3) for _ in range(60)]) for _ in range(3)]
+    sequences = []
+    for _ in range(40):
+        parts = [part for part in base if chance.random() < 0.6]
+        parts.append(np.array([chance.randrange(2) for _ in range(chance.randint(1, 4))]))
+        sequences.append(np.concatenate(parts))
+    trie = Trie(sequences)
+    assert sorted(trie.order) == list(range(40))
+    for leaf in trie.leaves:
+        whole = np.concatenate([node.tokens for node in path(leaf)])
+        assert whole.tolist() == sequences[trie.order[leaf.first]].tolist()
+        assert all(a.end == b.begin for a, b in zip(path(leaf), path(leaf)[1:], strict=False))
+    nodes = {id(node): node for leaf in trie.leaves for node in path(leaf)}
+    computed = sum(len(node.tokens) for node in nodes.values())
+    assert computed < sum(map(len, sequences)) / 3
+    groups = trie.groups(7, 100_000, 5)
+    assert [leaf for group in groups for leaf in group] == trie.leaves
+    assert max(map(len, groups)) == 7
 
 
 def test_a_text_is_scored_up_to_its_end_as_it_was_written(llama: Path) -> None:
@@ -213,7 +239,8 @@ def test_a_text_is_scored_up_to_its_end_as_it_was_written(llama: Path) -> None:
     tokens = [ids for _, ids in reader.encode(asked)]
     for n, written in enumerate(reader._decode(tokens)):
         whole = np.concatenate([tokens[n], np.array([*written.tokens, 1])])
-        (score,) = reader._decoder.score([whole], [len(tokens[n])], reader._limits)
+        limits = reader._limits
+        (score,) = reader._decoder(len(whole)).score([whole], [len(tokens[n])], limits)
         # What ended by itself, before the last token that was allowed.
         if len(written.tokens) < 6 and "\n" not in reader.tokenizer.decode(written.tokens):
             assert score == pytest.approx(written.log_probability, abs=1e-3)

@@ -43,11 +43,11 @@ def test_a_draw_depends_on_prompt_and_seed_alone(reader: HuggingFaceGenerator) -
 
 
 def test_answers_come_as_often_as_the_model_says(reader: HuggingFaceGenerator) -> None:
-    (drawn,) = reader.sample(ASKED[:1], 3000, temperature=1.0, seed=0)
+    (drawn,) = reader.sample(ASKED[:1], 1000, temperature=1.0, seed=0)
     counts = Counter(one.score for one in drawn)
     score, count = counts.most_common(1)[0]
     assert score is not None
-    assert count / 3000 == pytest.approx(exp(score), abs=4 * (exp(score) / 3000) ** 0.5)
+    assert count / 1000 == pytest.approx(exp(score), abs=4 * (exp(score) / 1000) ** 0.5)
     (greedy,) = reader.generate(ASKED[:1])
     (cold,) = reader.sample(ASKED[:1], 3, temperature=1e-3, seed=0)
     assert {one.text for one in cold} == {greedy.text}

@@ -25,8 +25,6 @@ REQUEST = GenerationRequest(
         # The form of the paper, and of its figure.
         "Thought: The text says so., Keywords: orbital revolution, the Sun, "
         "Short answer: revolution",
-        "Thought: The text says so.\nKeywords: orbital revolution, the Sun\n"
-        "Short answer: revolution.",
         # What stands before the first label is the thought: a prompt may end in "Thought:".
         " The text says so.\nKeywords: orbital revolution; the Sun\nShort answer: revolution",
         # Markdown.
@@ -34,13 +32,9 @@ REQUEST = GenerationRequest(
         "**Short answer:** revolution",
         "### Thought: The text says so.\n### Keywords:\n1. orbital revolution\n2. the Sun\n"
         "### Short Answer:\nrevolution",
-        "- **Thought process**: The text says so.\n- **Key words**:\n  - *orbital revolution*\n"
-        "  - “the Sun”\n- **Final answer**: revolution",
         # JSON, fenced or cut.
         '```json\n{"thought": "The text says so.", "keywords": ["orbital revolution", "the Sun"], '
         '"short_answer": "revolution"}\n```',
-        'Sure:\n{"Thought": "The text says so.", "Keywords": "orbital revolution, the Sun", '
-        '"answer": ["revolution"]}',
         '{"thought": "The text says so.", "keywords": ["orbital revolution", "the Sun"], '
         '"short answer": "revolution"',
         # Lists, quotes, thoughts of reasoning models, a colon of Chinese texts.
@@ -48,8 +42,6 @@ REQUEST = GenerationRequest(
         'Short answer: "revolution"',
         "<think>Hm. Answer: no.</think>Thought：The text says so.\n"  # noqa: RUF001
         "Keywords：orbital revolution、the Sun\nShort answer：revolution",  # noqa: RUF001
-        "Thought: The text says so.\nKeywords: orbital revolution, the Sun, orbital revolution\n"
-        "Answer: revolution",
         # Models that continue text go on with a question of their own.
         "The text says so.\nKeywords: orbital revolution, the Sun\nShort answer: revolution\n\n"
         "The following text might be useful in answering the question: x\nQuestion: y\n"
@@ -72,7 +64,6 @@ def test_every_form_reads_the_same(wrote: str) -> None:
                 "The answer is Paris, and the answer: Lyon.", missing=("keywords", "answer")
             ),
         ),
-        ("Keywords: a\nShort answer:", SelfExplanation("", ("a",), "", ("thought", "answer"))),
         (
             "Thought: t\nKeywords: none\nShort answer: x",
             SelfExplanation("t", (), "x", ("keywords",)),
@@ -96,10 +87,6 @@ def test_every_form_reads_the_same(wrote: str) -> None:
                 ("defeated", "death", "victory"),
                 missing=("answer",),
             ),
-        ),
-        (
-            "Thought: It says 150,782 SEK.\nKeywords: 150,782 SEK, 1901\nShort answer: 1901, 1902",
-            SelfExplanation("It says 150,782 SEK.", ("150,782 SEK", "1901"), "1901, 1902"),
         ),
         (
             "Thought: t\nKeywords: premiered on September 27, 2017, May 3, NBC\nShort answer: s",

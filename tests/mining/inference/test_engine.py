@@ -1,4 +1,4 @@
-"""Rules applied: scores against plain definitions on random graphs, and bad input."""
+"""Rules applied: candidates and scores against plain definitions on random graphs, bad input."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from rulerag.errors import ConfigError, MiningError
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.graph import KnowledgeGraph
-from rulerag.mining.inference.engine import TemporalInference
+from rulerag.mining.inference.engine import StaticInference, TemporalInference
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Fact
 
@@ -117,27 +117,19 @@ def plain_scores(
 
 
 @pytest.mark.parametrize("top_k", [0, 2])
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(12))
 def test_scores_equal_the_definition(seed: int, top_k: int) -> None:
     rng = random.Random(seed)
     graph = random_graph(rng)
     rules = [random_rule(rng, number) for number in range(14)]
     if seed % 2:  # no rule names an inverse head: bodies of one atom speak for both directions
         rules = [rule for rule in rules if rule.head.subject == "?x"]
-    check(graph, list({rule.id: rule for rule in rules}.values()), top_k)
-
-
-def check(graph: KnowledgeGraph, rules: list[Rule], top_k: int) -> None:
+    rules = list({rule.id: rule for rule in rules}.values())
     facts = set(graph.train)
     application = TemporalInference(rules, [graph.train], top_k=top_k, min_confidence=0.0)
     entities, relations = graph.entities.names, graph.relations.names
-    queries = [
-        (s, r, inverse, time)
-        for s in range(len(entities))
-        for r in range(len(relations))
-        for inverse in (False, True)
-        for time in (0, 72, 200)
-    ]
+    places = range(len(entities)), range(len(relations)), (False, True), (0, 72, 200)
+    queries = list(itertools.product(*places))
     columns = np.array([(s, r + inverse * len(relations), t) for s, r, inverse, t in queries])
     candidates = application.candidates(*columns.T)
     for number, (s, r, inverse, time) in enumerate(queries):
@@ -147,83 +139,181 @@ def check(graph: KnowledgeGraph, rules: list[Rule], top_k: int) -> None:
         assert found == pytest.approx(wanted, abs=1e-6)
 
 
-def one_rule(**quality: float) -> Rule:
+# --- static rules ---
+
+BODIES = [
+    [("?x", "?y")],
+    [("?x", "?z"), ("?z", "?y")],
+    [("?z", "?y"), ("?x", "?z")],
+    [("?x", "?y"), ("?x", "?y")],
+]
+
+
+def random_static_rule(rng: random.Random) -> Rule:
+    body = [
+        Atom(f"r{rng.randrange(3)}", *rng.choice([ends, ends[::-1]])) for ends in rng.choice(BODIES)
+    ]
+    confidence = rng.randrange(1, 5) / 5
+    quality = RuleQuality(pca_confidence=confidence, standard_confidence=confidence / 2)
+    return Rule(Atom(f"r{rng.randrange(3)}", "?x", "?y"), tuple(body), quality=quality)
+
+
+def confidences(
+    rules: list[Rule], facts: list[Fact], known: str, relation: str, inverse: bool
+) -> dict[str, list[float]]:
+    """The confidences of the rules that reach each entity, largest first."""
+    found: dict[str, list[float]] = {}
+    start, end = ("?y", "?x") if inverse else ("?x", "?y")
+    for rule in rules:
+        ends = set()
+        for chosen in itertools.product(facts, repeat=len(rule.body)):
+            bound = {start: known}
+            if rule.head.relation == relation and all(
+                fact.relation == atom.relation
+                and bound.setdefault(atom.subject, fact.subject) == fact.subject
+                and bound.setdefault(atom.object, fact.object) == fact.object
+                for atom, fact in zip(rule.body, chosen, strict=True)
+            ):
+                ends.add(bound[end])
+        for entity in ends:
+            found.setdefault(entity, []).append(rule.quality.pca_confidence)
+    return {entity: sorted(values, reverse=True) for entity, values in found.items()}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_static_candidates_and_their_order_equal_the_definition(seed: int) -> None:
+    rng = random.Random(seed)
+    triples = {(rng.randrange(6), rng.randrange(3), rng.randrange(6)) for _ in range(14)}
+    given = [(f"e{s}", f"r{r}", f"e{o}") for s, r, o in sorted(triples)]
+    graph = KnowledgeGraph.from_facts([*given, *((f"e{i}", f"r{i % 3}", "e0") for i in range(6))])
+    rules = list({rule.id: rule for rule in (random_static_rule(rng) for _ in range(12))}.values())
+    facts, entities, relations = list(graph.train), graph.entities.names, graph.relations.names
+    rows = np.array(list(itertools.product(range(len(entities)), range(2 * len(relations)))))
+    best = StaticInference(rules, [graph.train]).candidates(*rows.T)
+    joined = StaticInference(rules, [graph.train], aggregate="noisy-or").candidates(*rows.T)
+    for number, (s, directed) in enumerate(rows.tolist()):
+        inverse, relation = divmod(directed, len(relations))
+        wanted = confidences(rules, facts, entities[s], relations[relation], bool(inverse))
+        place = slice(*best.bounds[best.row[number] :][:2])
+        found = [entities[e] for e in best.entity[place]]
+        assert set(found) == set(wanted)
+        rank = dict(zip(found, zip(best.score[place], best.tie[place], strict=True), strict=True))
+        for one, other in itertools.combinations(found, 2):
+            assert (rank[one] > rank[other]) == (wanted[one] > wanted[other])
+            assert (rank[one] == rank[other]) == (wanted[one] == wanted[other])
+        entity, score = joined.of(number)
+        noisy_or = {e: 1 - math.prod(1 - value for value in wanted[e]) for e in wanted}
+        assert dict(zip((entities[e] for e in entity), score, strict=True)) == pytest.approx(
+            noisy_or, abs=1e-6
+        )
+
+
+# --- settings ---
+
+
+def dated_rule(*body: Atom, **quality: float) -> Rule:
     counts = {"support": 3, "body_size": 4, "confidence": 0.75, **quality}
     return Rule(
         Atom("visit", "?x", "?y"),
-        (Atom("criticise", "?x", "?y"),),
+        body or (Atom("criticise", "?x", "?y"),),
         temporal=True,
         quality=RuleQuality(**counts),
     )
 
 
-def test_a_score_by_hand_and_the_settings(toy_temporal_graph: KnowledgeGraph) -> None:
+def test_a_score_by_hand_and_the_settings(
+    toy_temporal_graph: KnowledgeGraph, toy_graph: KnowledgeGraph
+) -> None:
     graph = toy_temporal_graph
-    ids = graph.entities.id
-    query = [np.array([ids("italy")]), np.array([graph.relations.id("visit")]), np.array([8])]
+    query = [graph.entities.id("italy"), graph.relations.id("visit")]
 
-    def scores(rule: Rule, **settings: float) -> dict[str, float]:
-        application = TemporalInference([rule], [graph.train], **settings)
-        entity, score = application.candidates(*query).of(0)
+    def scores(time: int = 8, **settings: float) -> dict[str, float]:
+        application = TemporalInference([dated_rule()], [graph.train], **settings)
+        entity, score = application.candidates(*np.array([[*query, time]]).T).of(0)
         return {graph.entities.names[e]: float(s) for e, s in zip(entity, score, strict=True)}
 
-    wanted = {
-        "france": 0.375 + 0.5 * math.exp(-0.8),
-        "spain": 0.375 + 0.5 * math.exp(-0.5),
-    }
-    assert scores(one_rule()) == pytest.approx(wanted)
-    assert scores(one_rule(), weight=1.0) == pytest.approx({"france": 0.75, "spain": 0.75})
-    smoothed = scores(one_rule(), weight=1.0, smoothing=2.0)
+    france, spain = 0.375 + 0.5 * math.exp(-0.8), 0.375 + 0.5 * math.exp(-0.5)
+    assert scores() == pytest.approx({"france": france, "spain": spain})
+    assert scores(weight=1.0) == pytest.approx({"france": 0.75, "spain": 0.75})
+    smoothed = scores(weight=1.0, smoothing=2.0)
     assert smoothed == pytest.approx({"france": 0.5, "spain": 0.5})
-    assert scores(one_rule(), min_confidence=0.8) == {}
-    assert scores(one_rule(), min_body_size=5) == {}
+    assert scores(min_confidence=0.8) == scores(min_body_size=5) == {}
+    # Facts at the queried time are unknown.
+    assert [len(scores(time)) for time in (0, 1, 4)] == [0, 1, 2]
 
-
-def test_facts_at_the_queried_time_are_unknown(toy_temporal_graph: KnowledgeGraph) -> None:
-    graph = toy_temporal_graph
-    application = TemporalInference([one_rule()], [graph.train])
-    italy, visit = graph.entities.id("italy"), graph.relations.id("visit")
-    found = application.candidates(
-        np.array([italy] * 3), np.array([visit] * 3), np.array([0, 1, 4])
-    )
-    assert [len(found.of(i)[0]) for i in range(3)] == [0, 1, 2]
+    quality = RuleQuality(pca_confidence=0.8, standard_confidence=0.4)
+    rule = Rule(Atom("lives_in", "?x", "?y"), (Atom("born_in", "?x", "?y"),), quality=quality)
+    asked = np.array([toy_graph.entities.id("cid")]), np.array([toy_graph.relations.id("lives_in")])
+    for settings, wanted in (
+        ({}, [0.8]),
+        ({"confidence": "standard"}, [0.4]),
+        ({"min_confidence": 0.9}, []),
+        ({"threads": 2}, [0.8]),
+    ):
+        application = StaticInference([rule], [toy_graph.train], **settings)
+        assert application.candidates(*asked).of(0)[1].tolist() == pytest.approx(wanted)
 
 
 def test_alike_queries_share_and_threads_agree(toy_temporal_graph: KnowledgeGraph) -> None:
-    graph = toy_temporal_graph
-    table = graph.train
+    table = toy_temporal_graph.train
     columns = [np.tile(c, 3) for c in (table.subject, table.relation, table.timestamp)]
-    one = TemporalInference([one_rule()], [table]).candidates(*columns)
-    two = TemporalInference([one_rule()], [table], threads=2).candidates(*columns)
-    assert len(one) == 30
-    assert len(one.bounds) == 11
+    one, two = (
+        TemporalInference([dated_rule()], [table], threads=number).candidates(*columns)
+        for number in (1, 2)
+    )
+    assert len(one) == 30 and len(one.bounds) == 11
     for left, right in zip(vars(one).values(), vars(two).values(), strict=True):
         assert np.array_equal(left, right)
+    none = TemporalInference([dated_rule()], [table]).candidates(*np.zeros((3, 0), np.int32))
+    bare = TemporalInference([], [table]).candidates(*np.zeros((3, 1), np.int32))
+    assert len(none) == 0 and len(bare.of(0)[0]) == 0
 
 
-def test_no_queries_and_no_rules(toy_temporal_graph: KnowledgeGraph) -> None:
-    none = np.zeros(0, np.int32)
-    empty = TemporalInference([one_rule()], [toy_temporal_graph.train])
-    assert len(empty.candidates(none, none, none)) == 0
-    bare = TemporalInference([], [toy_temporal_graph.train])
-    assert len(bare.candidates(*np.zeros((3, 1), np.int32)).of(0)[0]) == 0
+BORN, PRAISE = Atom("born_in", "?x", "?y"), Atom("praise", "?x", "?y")
+LIVES, VISIT = Atom("lives_in", "?x", "?y"), Atom("visit", "?x", "?y")
+APART = Atom("born_in", "?x", "?z")
 
 
-def test_bad_input(toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph) -> None:
-    facts = [toy_temporal_graph.train]
-    static = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?y"),))
-    with pytest.raises(MiningError, match="static"):
-        TemporalInference([static], facts, min_confidence=0.0)
+@pytest.mark.parametrize(
+    ("rule", "settings", "error", "words"),
+    [
+        (Rule(VISIT, (PRAISE,)), {}, MiningError, "static"),
+        (dated_rule(Atom("praise", "?x", "?z")), {}, MiningError, "no walk"),
+        (dated_rule(*4 * [PRAISE]), {}, MiningError, "4 body atoms"),
+        *(
+            (dated_rule(), {key: value}, ConfigError, key)
+            for key, value in (("decay", -1.0), ("weight", 2.0), ("smoothing", -1.0), ("top_k", -1))
+        ),
+        (Rule(LIVES, (BORN,)), {"aggregate": "mean"}, ConfigError, "aggregate"),
+        (Rule(LIVES, (BORN,)), {"confidence": "laplace"}, ConfigError, "confidence"),
+        (Rule(LIVES, (BORN,), temporal=True), {}, MiningError, "cannot be applied"),
+        (Rule(LIVES, (APART, BORN)), {}, MiningError, "cannot be applied"),
+        (Rule(LIVES, (BORN, BORN, BORN)), {}, MiningError, "cannot be applied"),
+    ],
+)
+def test_bad_rules_and_settings(
+    rule: Rule,
+    settings: dict[str, object],
+    error: type[Exception],
+    words: str,
+    toy_graph: KnowledgeGraph,
+    toy_temporal_graph: KnowledgeGraph,
+) -> None:
+    dated = rule.head is not LIVES
+    inference = TemporalInference if dated else StaticInference
+    facts = toy_temporal_graph if dated else toy_graph
+    with pytest.raises(error, match=words):
+        inference([rule], [facts.train], **{"min_confidence": 0.0, **settings})
+
+
+def test_bad_facts_and_queries(
+    toy_graph: KnowledgeGraph, toy_temporal_graph: KnowledgeGraph
+) -> None:
     with pytest.raises(MiningError, match="no timestamps"):
-        TemporalInference([one_rule()], [toy_graph.train])
-    open_body = Rule(Atom("visit", "?x", "?y"), (Atom("praise", "?x", "?z"),), temporal=True)
-    with pytest.raises(MiningError, match="no walk"):
-        TemporalInference([open_body], facts, min_confidence=0.0)
-    long = Rule(static.head, (static.body[0],) * 4, temporal=True)
-    with pytest.raises(MiningError, match="4 body atoms"):
-        TemporalInference([long], facts, min_confidence=0.0)
-    for key, value in (("decay", -1.0), ("weight", 2.0), ("smoothing", -1.0), ("top_k", -1)):
-        with pytest.raises(ConfigError, match=key):
-            TemporalInference([one_rule()], facts, **{key: value})
+        TemporalInference([dated_rule()], [toy_graph.train])
+    with pytest.raises(MiningError, match="dated"):
+        StaticInference([], [toy_temporal_graph.train])
+    with pytest.raises(ConfigError, match="facts"):
+        StaticInference([], [])
     with pytest.raises(MiningError, match="entity ids"):
-        TemporalInference([one_rule()], facts).candidates(*np.full((3, 1), 99))
+        TemporalInference([], [toy_temporal_graph.train]).candidates(*np.full((3, 1), 99))

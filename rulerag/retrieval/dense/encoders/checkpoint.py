@@ -10,20 +10,20 @@ from typing import Any, NamedTuple
 from rulerag.errors import DataError, MissingDependencyError, RetrievalError
 from rulerag.io import read_json
 
+DPR = {
+    "DPRQuestionEncoder": ("question_encoder", "query"),
+    "DPRContextEncoder": ("ctx_encoder", "document"),
+}
+"""The encoders of DPR: where each keeps its BERT, and the side that it encodes."""
+
 _WHAT_WORKS = (
     "give a sentence-transformers folder, or a checkpoint of a DPR question or context encoder, "
     "SimCSE, Contriever or another BERT-like model"
 )
 _HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?")
-# Small files, then weights in the safe format; the old format only where there is no other.
-# The heads of sentence-transformers (1_Pooling, 2_Dense) are small and may mix the formats.
-_SMALL_FILES = ["*.json", "*.txt", "*.model", "[1-9]_*/pytorch_model.bin"]
-_WEIGHTS = {
-    "safetensors": ["*.safetensors"],
-    "bin": ["pytorch_model*.bin", "0_*/pytorch_model*.bin"],
-}
-_UNUSED = ["onnx/*", "openvino/*", "coreml/*", "flax_model*", "tf_model*"]
-_DPR_KINDS = {"DPRQuestionEncoder": "dpr-question", "DPRContextEncoder": "dpr-context"}
+# What other frameworks read; the old format of the weights only where there is no other.
+_UNUSED = ["onnx/*", "openvino/*", "coreml/*", "flax_model*", "tf_model*", "rust_model*"]
+_OLD_WEIGHTS = "pytorch_model*.bin"
 # Heads that give something else than a vector of a text.
 _NO_ENCODER = re.compile(r"(ForCausalLM|LMHeadModel|ForConditionalGeneration|Reader)$")
 _CLASSIFIER = re.compile(r"For(Sequence|Token|Image)Classification$|ForQuestionAnswering$")
@@ -35,7 +35,7 @@ class Checkpoint(NamedTuple):
     Args:
         name: what the user called it.
         folder: where its files are.
-        kind: ``sentence-transformers``, ``dpr-question``, ``dpr-context`` or ``transformer``.
+        kind: ``sentence-transformers``, ``transformer``, or a key of :data:`DPR`.
         config: its ``config.json``; empty where there is none.
     """
 
@@ -63,7 +63,9 @@ def find_checkpoint(name: str | Path) -> Checkpoint:
         folder = _from_hub(str(name))
     config = _read(folder / "config.json")
     if (folder / "modules.json").is_file():
-        _check_sentence_transformers(name, folder)
+        kind = _read(folder / "config_sentence_transformers.json").get("model_type")
+        if kind not in (None, "SentenceTransformer"):
+            raise RetrievalError(f"{name}: is a {kind}, no dense encoder", hint=_WHAT_WORKS)
         return Checkpoint(str(name), folder, "sentence-transformers", config)
     if not config:
         raise RetrievalError(
@@ -82,11 +84,9 @@ def _from_hub(name: str) -> Path:
         raise MissingDependencyError("huggingface-hub", "hf") from error
     fetch: Any = partial(snapshot_download, name)
     try:
-        folder = Path(fetch(allow_patterns=_SMALL_FILES))
-        for suffix, patterns in _WEIGHTS.items():
-            fetch(allow_patterns=patterns, ignore_patterns=_UNUSED)
-            if any(folder.glob(f"*.{suffix}")) or any(folder.glob(f"0_*/*.{suffix}")):
-                break
+        folder = Path(fetch(ignore_patterns=[*_UNUSED, _OLD_WEIGHTS]))
+        if not any(folder.rglob("*.safetensors")):
+            fetch(ignore_patterns=_UNUSED)
     except (OSError, HfHubHTTPError, HFValidationError) as error:
         reason = str(error).split("\n")[0]
         raise RetrievalError(
@@ -110,19 +110,11 @@ def _read(path: Path) -> dict[str, Any]:
     return value
 
 
-def _check_sentence_transformers(name: str | Path, folder: Path) -> None:
-    kind = _read(folder / "config_sentence_transformers.json").get("model_type")
-    if kind not in (None, "SentenceTransformer"):
-        raise RetrievalError(f"{name}: is a {kind}, no dense encoder", hint=_WHAT_WORKS)
-
-
 def _kind(name: str | Path, config: dict[str, Any]) -> str:
-    architectures = [str(a) for a in config.get("architectures") or ()]
-    for architecture, kind in _DPR_KINDS.items():
-        if architecture in architectures:
-            return kind
     refused = ""
-    for architecture in architectures:
+    for architecture in map(str, config.get("architectures") or ()):
+        if architecture in DPR:
+            return architecture
         if _CLASSIFIER.search(architecture):
             refused = f"is a classifier or cross-encoder ({architecture}), no encoder of texts"
         elif _NO_ENCODER.search(architecture):
@@ -136,6 +128,7 @@ def _kind(name: str | Path, config: dict[str, Any]) -> str:
         raise RetrievalError(
             f"{name}: is a DPR checkpoint that does not say whether it encodes questions or "
             "contexts",
-            hint=f'add "architectures": {" or ".join(map(repr, _DPR_KINDS))} to its config.json',
+            hint=f'add "architectures": {" or ".join(repr([kind]) for kind in DPR)} to its '
+            "config.json",
         )
     return "transformer"

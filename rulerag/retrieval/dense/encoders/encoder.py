@@ -1,4 +1,4 @@
-"""Texts to vectors by a pretrained model: roles, prefixes, length-sorted batches."""
+"""Texts to vectors by a sentence-transformers model: roles, prefixes, fingerprints."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import copy
 import hashlib
 import json
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
-from pydantic import Field
 
-from rulerag.arrays import Floats, Longs
-from rulerag.composition import Settings, check_choice
+from rulerag.arrays import Floats
+from rulerag.composition import check_choice, check_range
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.models import quiet_transformers
@@ -26,52 +24,32 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_WINDOW = 4096  # texts cut at once: the tokenizer's own records are a hundred times the ids
-
 ROLES = ("both", "query", "document")
 SIMILARITIES = ("cosine", "dot")
 # What models call the prompt of each role. sentence-transformers looks for the same names, but 6.2
 # takes an empty "document" that nobody wrote before a "passage" that the model's authors did.
-_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus"), "both": ()}
-
-
-class EncodingSettings(Settings):
-    """How texts are encoded.
-
-    Args:
-        query_prefix: text set before every query; the model's own prompt when None.
-        document_prefix: text set before every document; the model's own prompt when None.
-        similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
-            None.
-        max_length: tokens read of a text, at most the model's window; the window when None.
-        batch_size: texts encoded at once.
-    """
-
-    query_prefix: str | None = None
-    document_prefix: str | None = None
-    similarity: str | None = None
-    max_length: int | None = Field(default=None, ge=3)
-    batch_size: int = Field(default=64, ge=1)
+_PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
+_AT_ONCE = 64  # batches that sentence-transformers sorts by length together
 
 
 class SentenceEncoder:
     """A text encoder: any :class:`~sentence_transformers.SentenceTransformer`, ready for retrieval.
 
     :func:`~rulerag.retrieval.dense.encoders.load_encoder` opens DPR, SimCSE, Contriever and
-    sentence-transformers checkpoints as one.
-
-    Texts are cut into tokens once, sorted by length and encoded in batches of like length; vectors
-    come in the order of the texts, as float32, not normalised beyond what the model does itself.
-    Models whose input is more than the tokens of a text (routers, static embeddings, instruction
-    pooling, chat templates) are encoded by sentence-transformers' own loop.
+    sentence-transformers checkpoints as one. The model's own ``encode`` sorts, pads and pools;
+    vectors come in the order of the texts, as float32, not normalised beyond what the model does.
 
     Args:
         model: the model.
         role: what :meth:`encode` encodes, ``query`` or ``document``; ``both`` when one model does
             both: :meth:`with_role` gives the encoder of each.
         name: what it is called in messages.
-        settings: all settings together.
-        changes: settings one by one, fields of :class:`EncodingSettings`.
+        query_prefix: text set before every query; the model's own prompt when None.
+        document_prefix: text set before every document; the model's own prompt when None.
+        similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
+            None.
+        max_length: tokens read of a text, at most the model's window; the window when None.
+        batch_size: texts encoded at once.
 
     Attributes:
         truncated: how many texts of the last :meth:`encode` were longer than the window.
@@ -86,23 +64,28 @@ class SentenceEncoder:
         *,
         role: str = "both",
         name: str = "encoder",
-        settings: EncodingSettings | None = None,
-        **changes: Any,
+        query_prefix: str | None = None,
+        document_prefix: str | None = None,
+        similarity: str | None = None,
+        max_length: int | None = None,
+        batch_size: int = 64,
     ) -> None:
         check_choice("role", role, ROLES)
-        chosen = EncodingSettings.joined(settings, changes)
-        prefixes = chosen.query_prefix, chosen.document_prefix
+        check_range("batch_size", batch_size, 1)
         self.model = model
         self.role = role
-        self.query_prefix = self._prompt("query") if prefixes[0] is None else prefixes[0]
-        self.document_prefix = self._prompt("document") if prefixes[1] is None else prefixes[1]
-        self.similarity = str(chosen.similarity or model.similarity_fn_name)
-        check_choice("similarity", self.similarity, SIMILARITIES)
-        self.window = _window(model, chosen.max_length)
-        self.batch_size = chosen.batch_size
         self.name = name
+        self.query_prefix = self._prompt("query") if query_prefix is None else query_prefix
+        self.document_prefix = (
+            self._prompt("document") if document_prefix is None else document_prefix
+        )
+        self.similarity = str(similarity or model.similarity_fn_name)
+        check_choice("similarity", self.similarity, SIMILARITIES)
+        self.window = _window(model, max_length)
+        self.batch_size = batch_size
         self.truncated = 0
-        self.dimension = self._dimension()
+        known = model.get_embedding_dimension()
+        self.dimension = known if known is not None else int(model.encode(["a"]).shape[1])
 
     def __repr__(self) -> str:
         return f"SentenceEncoder({self.name!r}, role={self.role!r}, dimension={self.dimension})"
@@ -138,9 +121,8 @@ class SentenceEncoder:
 
         Read from the weights as they are now, so that training changes it.
         """
-        modules = [[type(m).__name__, _settings(m)] for m in self.model]
-        task = self.role if self._takes_task() else ""
-        settings = [self.prefix, self.window, self.model.truncate_dim, task]
+        modules = [[type(m).__name__, _module_settings(m)] for m in self.model]
+        settings = [self.prefix, self.window, self.model.truncate_dim, self._task()]
         return fingerprint_object(
             ["encoder", _weights(self.model), _tokenizer(self.model), modules, settings]
         )
@@ -162,12 +144,7 @@ class SentenceEncoder:
                 raise EmptyDataError(
                     f"text {number} of {len(texts)} is empty", hint="leave empty texts out"
                 )
-        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
-        batches = self._plain(texts) if self._is_plain() else self._by_model(texts)
-        for rows, values in batches:
-            vectors[rows] = values[:, : self.dimension]
-            if bar is not None:
-                bar.update(len(rows))
+        self.truncated = self._count_truncated(texts)
         if self.truncated and bar is None:
             _log.warning(
                 "%s reads %s tokens of a text: %d of %d texts are longer and are cut",
@@ -176,6 +153,23 @@ class SentenceEncoder:
                 self.truncated,
                 len(texts),
             )
+        vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
+        model: Any = self.model
+        task = self._task()
+        step = _AT_ONCE * self.batch_size
+        for start in range(0, len(texts), step):
+            part = list(texts[start : start + step])
+            found = model.encode(
+                part,
+                prompt=self.prefix,
+                batch_size=self.batch_size,
+                convert_to_tensor=True,
+                show_progress_bar=False,
+                **({"task": task} if task else {}),
+            )
+            vectors[start : start + len(part)] = found.float().cpu().numpy()
+            if bar is not None:
+                bar.update(len(part))
         wrong = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
         if len(wrong):
             raise RetrievalError(
@@ -185,49 +179,18 @@ class SentenceEncoder:
             )
         return vectors
 
-    def _plain(self, texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
-        """Batches of rows and their vectors, the longest texts first: memory fails early."""
-        import torch
-
-        tokenizer, device = self.model.tokenizer, self.model.device
-        tokens = tokenize(tokenizer, [self.prefix + text for text in texts], self.window)
-        self.truncated = tokens.truncated
-        order = np.argsort(-tokens.lengths, kind="stable")
-        left = tokenizer.padding_side == "left"
-        self.model.eval()
-        for start in range(0, len(order), self.batch_size):
-            rows = order[start : start + self.batch_size]
-            ids, mask = padded(tokens, rows, tokenizer.pad_token_id, left=left)
-            features = {
-                "input_ids": torch.from_numpy(ids).to(device),
-                "attention_mask": torch.from_numpy(mask).to(device),
-            }
-            # Entered for each batch: a generator would leave the mode on between two of them.
-            with torch.inference_mode():
-                values = self.model(features)["sentence_embedding"].float().cpu().numpy()
-            yield rows, values
-
-    def _by_model(self, texts: Sequence[str]) -> Iterator[tuple[npt.NDArray[np.intp], Floats]]:
-        """The same by sentence-transformers, which sorts and pads as its modules need it."""
-        self.truncated = self._count_long(texts)
-        options: dict[str, Any] = {"task": self.role} if self._takes_task() else {}
-        step = 16 * self.batch_size
-        for start in range(0, len(texts), step):
-            part = list(texts[start : start + step])
-            values = self.model.encode(
-                part,
-                prompt=self.prefix or None,
-                batch_size=self.batch_size,
-                show_progress_bar=False,
-                **options,
-            )
-            yield np.arange(start, start + len(part)), np.asarray(values, dtype=np.float32)
-
-    def _count_long(self, texts: Sequence[str]) -> int:
-        tokenizer = getattr(self.model, "tokenizer", None)
-        if self.window is None or not getattr(tokenizer, "is_fast", False):
+    def _count_truncated(self, texts: Sequence[str]) -> int:
+        """How many texts have more tokens than the window; tokens are one byte or longer."""
+        tokenizer: Any = getattr(self.model, "tokenizer", None)
+        if self.window is None or not hasattr(tokenizer, "num_special_tokens_to_add"):
             return 0
-        return tokenize(tokenizer, [self.prefix + text for text in texts], self.window).truncated
+        room = self.window - tokenizer.num_special_tokens_to_add()
+        whole = (self.prefix + text for text in texts)
+        long = [text for text in whole if len(text.encode()) > room]
+        if not long:
+            return 0
+        ids = tokenizer(long, add_special_tokens=False, truncation=False, verbose=False)
+        return sum(len(one) > room for one in ids["input_ids"])
 
     def save(self, folder: str | Path) -> None:
         """Write the model as a sentence-transformers folder, prefixes and similarity with it."""
@@ -244,39 +207,17 @@ class SentenceEncoder:
         prompts = self.model.prompts
         return next((prompts[name] or "" for name in _PROMPTS[role] if prompts.get(name)), "")
 
-    def _dimension(self) -> int:
-        known = self.model.get_embedding_dimension()
-        return known if known is not None else int(self.model.encode(["a"]).shape[1])
-
-    def _takes_task(self) -> bool:
-        """Whether queries and documents take different ways through the model."""
+    def _task(self) -> str:
+        """The role, where queries and documents take different ways through the model."""
         from sentence_transformers.base.modules import Router
 
-        return self.role != "both" and any(isinstance(m, Router) for m in self.model)
-
-    def _is_plain(self) -> bool:
-        """Whether the model reads nothing but the padded tokens of a text."""
-        from sentence_transformers.base.modules import Router, Transformer
-
-        first: Any = self.model[0]
-        if type(first) is not Transformer or any(isinstance(m, Router) for m in self.model):
-            return False
-        tokenizer = first.tokenizer
-        special = (first.processing_kwargs, first.query_expansion, first.query_length)
-        if any(special) or first.document_length or "text" not in first.modality_config:
-            return False
-        if "message" in first.modality_config:  # every text is put into the chat template
-            return False
-        if not getattr(tokenizer, "is_fast", False) or tokenizer.pad_token_id is None:
-            return False
-        if self.prefix and not all(getattr(m, "include_prompt", True) for m in self.model):
-            return False
-        # One text in segments of its own (XLNet) needs them; zeros are every model's default.
-        return not any(tokenizer.backend_tokenizer.encode("a").type_ids)
+        routed = any(isinstance(module, Router) for module in self.model)
+        return self.role if routed and self.role != "both" else ""
 
 
 def _window(model: SentenceTransformer, max_length: int | None) -> int | None:
     """Tokens read of a text: what the model has positions for, or less where that is wanted."""
+    check_range("max_length", 3 if max_length is None else max_length, 3)
     own = getattr(model, "max_seq_length", None)
     # Tokenizers without a limit state 10^30.
     limits = [n for n in (own, max_length) if n is not None and n < 1_000_000]
@@ -286,7 +227,7 @@ def _window(model: SentenceTransformer, max_length: int | None) -> int | None:
     return window
 
 
-def _settings(module: Any) -> Any:
+def _module_settings(module: Any) -> Any:
     config: Any = getattr(module, "get_config_dict", dict)()
     return json.loads(json.dumps(config, default=str, sort_keys=True))
 
@@ -314,81 +255,3 @@ def _tokenizer(model: SentenceTransformer) -> str:
         return fingerprint_object(state)
     vocabulary: Any = getattr(tokenizer, "get_vocab", dict)()
     return fingerprint_object(sorted(map(str, vocabulary.items())))
-
-
-class Tokens(NamedTuple):
-    """The tokens of many texts, one after the other.
-
-    Args:
-        ids: int32 array of shape (n_tokens,).
-        starts: int64 array of shape (n_texts + 1,); text i holds ``ids[starts[i]:starts[i + 1]]``.
-        truncated: how many texts lost tokens to the window.
-    """
-
-    ids: npt.NDArray[np.int32]
-    starts: Longs
-    truncated: int
-
-    @property
-    def lengths(self) -> Longs:
-        """Tokens of each text."""
-        return np.diff(self.starts)
-
-
-def tokenize(tokenizer: Any, texts: Sequence[str], window: int | None) -> Tokens:
-    """Cut texts into tokens, special ones included.
-
-    Args:
-        tokenizer: a fast tokenizer of transformers; its own settings are left as they were.
-        texts: the texts.
-        window: tokens kept of a text; all when None.
-    """
-    backend = tokenizer.backend_tokenizer
-    truncation, padding = backend.truncation, backend.padding
-    parts: list[npt.NDArray[np.int32]] = []
-    lengths: list[int] = []
-    truncated = 0
-    try:
-        backend.no_padding()
-        if window is None:
-            backend.no_truncation()
-        else:
-            backend.enable_truncation(window)
-        for start in range(0, len(texts), _WINDOW):
-            for encoding in backend.encode_batch_fast(list(texts[start : start + _WINDOW])):
-                ids = np.array(encoding.ids, dtype=np.int32)
-                parts.append(ids)
-                lengths.append(len(ids))
-                truncated += bool(encoding.overflowing)
-    finally:
-        _restore(backend, truncation, padding)
-    flat = np.concatenate(parts) if parts else np.empty(0, dtype=np.int32)
-    return Tokens(flat, np.concatenate(([0], np.cumsum(lengths, dtype=np.int64))), truncated)
-
-
-def _restore(backend: Any, truncation: Any, padding: Any) -> None:
-    backend.no_truncation() if truncation is None else backend.enable_truncation(**truncation)
-    backend.no_padding() if padding is None else backend.enable_padding(**padding)
-
-
-def padded(tokens: Tokens, rows: Longs, pad_id: int, *, left: bool = False) -> tuple[Longs, Longs]:
-    """Some texts as a batch.
-
-    Args:
-        tokens: the tokens of all texts.
-        rows: the texts of the batch.
-        pad_id: the id to fill up with.
-        left: fill up on the left.
-
-    Returns:
-        ``input_ids`` and ``attention_mask``, int64 arrays of shape (len(rows), longest).
-    """
-    starts = tokens.starts[rows][:, None]
-    lengths = tokens.starts[rows + 1][:, None] - starts
-    width = int(lengths.max(initial=0))
-    column = np.arange(width)
-    offset = column - (width - lengths) if left else np.broadcast_to(column, (len(rows), width))
-    inside = offset >= 0 if left else offset < lengths
-    ids = np.full((len(rows), width), pad_id, dtype=np.int64)
-    ids[inside] = tokens.ids[(starts + offset)[inside]]
-    return ids, inside.astype(np.int64)

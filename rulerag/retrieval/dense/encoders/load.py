@@ -10,14 +10,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulerag.composition import check_choice
+from pydantic import Field
+
+from rulerag.composition import Settings, check_choice
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
 from rulerag.models import find_model, quiet_transformers
-from rulerag.retrieval.dense.encoders.checkpoint import (
-    Checkpoint,
-    find_checkpoint,
-)
-from rulerag.retrieval.dense.encoders.encoder import ROLES, EncodingSettings, SentenceEncoder
+from rulerag.retrieval.dense.encoders.checkpoint import DPR, Checkpoint, find_checkpoint
+from rulerag.retrieval.dense.encoders.encoder import ROLES, SentenceEncoder
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -28,10 +27,6 @@ NANO_ENCODER = "rulerag-nano-encoder"
 """The small encoder that is installed with rulerag; its card stands in its folder."""
 
 _TORCH_NAMES = {"fp32": "float32", "bf16": "bfloat16", "fp16": "float16"}
-_DPR = {
-    "dpr-question": ("DPRQuestionEncoder", "question_encoder", "query"),
-    "dpr-context": ("DPRContextEncoder", "ctx_encoder", "document"),
-}
 _NEEDED = "torch", "transformers", "sentence_transformers"
 
 POOLINGS = ("cls", "mean", "max", "lasttoken", "pooler")
@@ -79,17 +74,28 @@ _BY_NAME = (
 )
 
 
-class EncoderSettings(EncodingSettings):
+class EncoderSettings(Settings):
     """How an encoder is opened, and how it encodes.
 
     Args:
+        query_prefix: text set before every query; the model's own prompt when None.
+        document_prefix: text set before every document; the model's own prompt when None.
+        similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
+            None.
+        max_length: tokens read of a text, at most the model's window; the window when None.
+        batch_size: texts encoded at once.
         pooling: ``cls``, ``mean``, ``max``, ``lasttoken`` or ``pooler``; the authors' when None. A
             sentence-transformers folder states its own.
         device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
         dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end. On processors with
-            AMX ``bf16`` is three times as fast (`python -m benchmarks.embeddings`).
+            AMX ``bf16`` is three times as fast.
     """
 
+    query_prefix: str | None = None
+    document_prefix: str | None = None
+    similarity: str | None = None
+    max_length: int | None = Field(default=None, ge=3)
+    batch_size: int = Field(default=64, ge=1)
     pooling: str | None = None
     device: str | None = None
     dtype: str = "fp32"
@@ -115,9 +121,8 @@ def load_encoder(
         role: what the encoder encodes: ``query``, ``document`` or ``both``. A DPR checkpoint is of
             one side only.
         settings: all settings together.
-        changes: settings one by one, fields of :class:`EncoderSettings` and
-            :class:`~rulerag.retrieval.dense.encoders.encoder.EncodingSettings`; similarity and
-            prefixes are the authors' when None.
+        changes: settings one by one, fields of :class:`EncoderSettings`; similarity and prefixes
+            are the authors' when None.
 
     Raises:
         RetrievalError: the checkpoint cannot be found, is no encoder, lacks weights, or is of the
@@ -135,21 +140,23 @@ def load_encoder(
     checkpoint = find_checkpoint(find_model(name))
     recipe = _recipe(checkpoint, chosen.pooling)
     model = _open(checkpoint, recipe, chosen.device, chosen.dtype)
+    authors = recipe._asdict()
     if checkpoint.kind == "sentence-transformers":
         # What the folder says counts; E5 and its like leave their prefixes to the reader.
-        recipe = Recipe("", model.similarity_fn_name, *_unsaid_prefixes(model, recipe))
-    authors = {
-        "query_prefix": recipe.query_prefix or None,
-        "document_prefix": recipe.document_prefix or None,
-        "similarity": recipe.similarity,
-    }
-    unsaid = {key: value for key, value in authors.items() if getattr(chosen, key) is None}
+        authors["similarity"] = None
+        if any(model.prompts.values()) or model.default_prompt_name:
+            authors |= {"query_prefix": None, "document_prefix": None}
+    options: dict[str, Any] = {}
+    for key in ("query_prefix", "document_prefix", "similarity"):
+        stated = getattr(chosen, key)
+        options[key] = authors[key] if stated is None else stated
     return SentenceEncoder(
         model,
         role=_role(checkpoint, role),
         name=checkpoint.name,
-        settings=chosen,
-        **unsaid,
+        max_length=chosen.max_length,
+        batch_size=chosen.batch_size,
+        **options,
     )
 
 
@@ -176,13 +183,13 @@ def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe |
 
 
 def _role(checkpoint: Checkpoint, role: str) -> str:
-    if checkpoint.kind not in _DPR:
+    if checkpoint.kind not in DPR:
         return role
-    side = _DPR[checkpoint.kind][2]
+    _, side = DPR[checkpoint.kind]
     if role not in ("both", side):
         other = "question" if side == "document" else "context"
         raise RetrievalError(
-            f"{checkpoint.name}: a {_DPR[checkpoint.kind][0]} encodes the {side}, not the {role}",
+            f"{checkpoint.name}: a {checkpoint.kind} encodes the {side}, not the {role}",
             hint=f"give the DPR {other} encoder that was trained with it",
         )
     return side
@@ -205,12 +212,6 @@ def _recipe(checkpoint: Checkpoint, pooling: str | None) -> Recipe:
                 checkpoint.name,
             )
     return recipe if pooling is None else recipe._replace(pooling=pooling)
-
-
-def _unsaid_prefixes(model: SentenceTransformer, recipe: Recipe) -> tuple[str, str]:
-    if any(model.prompts.values()) or model.default_prompt_name:
-        return "", ""
-    return recipe.query_prefix, recipe.document_prefix
 
 
 def _open(
@@ -254,33 +255,29 @@ def _assemble(checkpoint: Checkpoint, recipe: Recipe, device: str | None) -> Sen
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    if checkpoint.kind in _DPR:
-        inner, head = _dpr(checkpoint)
-        activation: Any = torch.nn.Identity()
-    else:
-        inner, head = _transformer(checkpoint, recipe)
-        activation = torch.nn.Tanh()
+    inner, head = (_dpr if checkpoint.kind in DPR else _transformer)(checkpoint, recipe)
     first = _first_module(checkpoint, inner)
     similarity: Any = recipe.similarity
     mode: Any = "cls" if recipe.pooling == "pooler" else recipe.pooling
     modules: list[Any] = [first, Pooling(first.get_embedding_dimension(), pooling_mode=mode)]
     if head is not None:
-        dense = Dense(head.in_features, head.out_features, activation_function=activation)
+        activation: Any = torch.nn.Identity if checkpoint.kind in DPR else torch.nn.Tanh
+        dense = Dense(head.in_features, head.out_features, activation_function=activation())
         dense.linear.load_state_dict(head.state_dict())
         modules.append(dense)
     return SentenceTransformer(modules=modules, device=device, similarity_fn_name=similarity).eval()
 
 
-def _dpr(checkpoint: Checkpoint) -> tuple[Any, Any]:
+def _dpr(checkpoint: Checkpoint, recipe: Recipe) -> tuple[Any, Any]:
     """The BERT inside a DPR encoder, and its projection where it has one."""
     import transformers
 
-    class_name, prefix, _ = _DPR[checkpoint.kind]
-    loaded, report = getattr(transformers, class_name).from_pretrained(
+    attribute, _ = DPR[checkpoint.kind]
+    loaded, report = getattr(transformers, checkpoint.kind).from_pretrained(
         checkpoint.folder, output_loading_info=True
     )
     _check_whole(checkpoint, report["missing_keys"])
-    encoder = getattr(loaded, prefix)
+    encoder = getattr(loaded, attribute)
     # Saved as it is, it would come back as a question encoder with random weights.
     shared = transformers.BertConfig().to_dict().keys() - {"model_type", "architectures"}
     settings = {key: value for key, value in loaded.config.to_dict().items() if key in shared}
@@ -331,16 +328,10 @@ def _first_module(checkpoint: Checkpoint, inner: Any) -> Any:
         tokenizer.save_pretrained(folder)
         bare = {"add_pooling_layer": False} if hasattr(inner, "pooler") else {}
         first = Transformer(folder, model_kwargs={"dtype": inner.dtype, **bare})
-    first.max_seq_length = _positions(inner.config, inner, tokenizer)
+    # RoBERTa's positions begin behind the index of its padding.
+    table = getattr(getattr(inner, "embeddings", None), "position_embeddings", None)
+    offset = getattr(table, "padding_idx", None)
+    if offset is not None:
+        positions = inner.config.max_position_embeddings - offset - 1
+        first.max_seq_length = min(tokenizer.model_max_length, positions)
     return first
-
-
-def _positions(config: Any, inner: Any, tokenizer: Any) -> int | None:
-    """Tokens that the model has positions for; RoBERTa's begin after the padding's index."""
-    limits = [tokenizer.model_max_length]
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is not None and positions > 0:
-        table = getattr(getattr(inner, "embeddings", None), "position_embeddings", None)
-        offset = getattr(table, "padding_idx", None)
-        limits.append(positions - (0 if offset is None else offset + 1))
-    return int(min(limits))

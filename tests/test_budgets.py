@@ -1,0 +1,65 @@
+"""A budget of code lines for each package: what is added is paid for with a deletion."""
+
+from __future__ import annotations
+
+import ast
+import tokenize
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+_NO_CODE = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+
+BUDGETS = {
+    "rulerag/explanation": 6800,
+}
+"""The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
+in the commit."""
+
+
+def code_lines(file: Path) -> int:
+    """The lines of a file that hold code."""
+    with open(file, "rb") as content:
+        tokens = list(tokenize.tokenize(content.readline))
+    lines = {
+        line
+        for token in tokens
+        if token.type not in _NO_CODE
+        for line in range(token.start[0], token.end[0] + 1)
+    }
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if ast.get_docstring(node) is not None and first is not None:
+                lines -= set(range(first.lineno, (first.end_lineno or first.lineno) + 1))
+    return len(lines)
+
+
+def lines_of(place: str) -> int:
+    return sum(map(code_lines, (ROOT / place).rglob("*.py")))
+
+
+def test_lines_are_counted_without_docstrings_and_comments(tmp_path: Path) -> None:
+    file = tmp_path / "one.py"
+    file.write_text('"""What it is."""\n\n# why\nx = (\n    1\n)\n\n\ndef f():\n    """Says."""\n')
+    assert code_lines(file) == 4
+
+
+@pytest.mark.parametrize("place", BUDGETS)
+def test_a_package_keeps_to_its_budget(place: str) -> None:
+    lines = lines_of(place)
+    assert lines <= BUDGETS[place], f"{place}: {lines:,} lines of code, {BUDGETS[place]:,} allowed"
+
+
+def test_every_package_has_a_budget() -> None:
+    packages = {f"rulerag/{one.parent.name}" for one in ROOT.glob("rulerag/*/__init__.py")}
+    assert packages | {"training", "benchmarks", "tests"} == set(BUDGETS)
