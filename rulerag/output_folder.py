@@ -27,7 +27,6 @@ LOCK = ".rulerag.lock"
 
 _log = logging.getLogger(__name__)
 _until_exit = ExitStack()
-atexit.register(_until_exit.close)
 
 
 @contextmanager
@@ -53,7 +52,10 @@ def hold_folder(path: str | Path) -> Path:
     Raises:
         OutputError: as in :func:`output_folder`.
     """
-    return _until_exit.enter_context(output_folder(path))
+    folder = _until_exit.enter_context(output_folder(path))
+    # After filelock is imported, whose own end would else give the lock back first.
+    atexit.register(_until_exit.close)
+    return folder
 
 
 @contextmanager

@@ -20,7 +20,30 @@ _NO_CODE = {
 }
 
 BUDGETS = {
-    "rulerag/explanation": 6800,
+    "rulerag/assembly": 730,
+    "rulerag/candidates": 1_760,
+    "rulerag/cli": 2_230,
+    "rulerag/composition": 570,
+    "rulerag/data": 120,
+    "rulerag/evaluation": 1_950,
+    "rulerag/explanation": 6_810,
+    "rulerag/extraction": 1_120,
+    "rulerag/generation": 3_140,
+    "rulerag/integrations": 690,
+    "rulerag/kg": 3_110,
+    "rulerag/linking": 1_590,
+    "rulerag/mining": 3_030,
+    "rulerag/models": 460,
+    "rulerag/parallel": 170,
+    "rulerag/retrieval": 3_700,
+    "rulerag/ruleqa": 1_930,
+    "rulerag/studio": 4_520,
+    "rulerag/synthetic": 900,
+    "rulerag/texts": 280,
+    "rulerag/views": 940,
+    "training": 4_010,
+    "benchmarks": 9_980,
+    "tests": 32_400,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

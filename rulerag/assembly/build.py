@@ -218,7 +218,6 @@ def resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[]
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),
         "time_step": lambda: step,
-        "time_unit": lambda: step,
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: options.progress,
         "backend": lambda: None,  # work of a configuration stays in this process

@@ -65,7 +65,7 @@ FAMILIES: Mapping[str, str] = {
 
 SHARED = frozenset({
     "documents", "facts", "examples", "bank", "labels", "all_labels", "known", "linker",
-    "rule_label", "entity_label", "time_step", "time_unit", "dataset_fingerprint", "progress",
+    "rule_label", "entity_label", "time_step", "dataset_fingerprint", "progress",
     "backend", "engine", "score",
 })  # fmt: skip
 """What a constructor may ask for by the name of a parameter, and no file can state."""

@@ -94,7 +94,7 @@ INDEXED = [
 MINED = [
     ("{temporal} --miner amy", "key 'miner': no miner is called 'amy'"),
     ("{temporal} --miner amie", "are dated and AmieMiner mines static rules"),
-    ("{temporal} --miner tlogic --max-atoms 3", "the miner 'tlogic' has no such option"),
+    ("{temporal} --miner tlogic --max-atoms 3", "key 'max_atoms': unknown key"),
     ("{temporal} --format csv", "key 'format': unknown format 'csv'"),
     ("{temporal} --format amie", "cannot hold the temporal rules of 'temporal'"),
     ("{temporal} --lengths one", "'one' is no list of lengths — for example --lengths 1"),

@@ -19,7 +19,7 @@ from rulerag.generation.openai_compatible.endpoint import Endpoint
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Arrival
-from rulerag.types import Completion, GenerationRequest
+from rulerag.types import Completion, GenerationRequest, Query
 
 _PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 
@@ -241,6 +241,26 @@ class OpenAICompatibleGenerator:
                 retryable=True,
             )
         return self._completion(pieces.answer(), request)[0]
+
+    def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
+        """What the model answers to messages as they stand, at temperature 0.
+
+        Args:
+            messages: each with ``role`` and ``content``.
+
+        Raises:
+            ConfigError: the api is not ``chat``.
+            GenerationError: as :meth:`generate`.
+        """
+        if self.settings.api != "chat":
+            raise ConfigError("base models take no messages", key="api", hint="api='chat'")
+        body = self._payload("", self.settings.options) | {"messages": [*map(dict, messages)]}
+        request = GenerationRequest(Query("messages", ""))
+        answers = self._endpoint.in_parallel(
+            _PATHS["chat"], {0: body}, lambda _, answer: self._completion(answer, request), 1
+        )
+        ((_, (completion, _)),) = answers
+        return completion.text
 
     def _stream(
         self, requests: Sequence[GenerationRequest], options: Mapping[str, Any]

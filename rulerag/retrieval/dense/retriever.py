@@ -16,7 +16,7 @@ from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.arrays import Floats
-from rulerag.composition import check_choice, check_range, register
+from rulerag.composition import Settings, check_choice, register
 from rulerag.errors import ConfigError, EmptyDataError, FingerprintError, RetrievalError
 from rulerag.io import fingerprint_object
 from rulerag.retrieval.base import (
@@ -48,7 +48,28 @@ _KIND = "dense"
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
-_OF_THE_INDEX = {"similarity", "index", "search_parameters", "cache", "cache_dir", "chunk_size"}
+
+class IndexSettings(Settings):
+    """How vectors are compared, indexed and kept.
+
+    Args:
+        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
+            it says nothing.
+        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
+            ``IVF1024,SQ8``, ``PQ48``, ...
+        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
+            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
+        cache: keep the vectors of the corpus on disk.
+        cache_dir: the folder to keep them in; rulerag's cache folder when None.
+        chunk_size: documents encoded between two writes to the cache.
+    """
+
+    similarity: str | None = None
+    index: str = EXACT
+    search_parameters: str | None = None
+    cache: bool = True
+    cache_dir: str | Path | None = None
+    chunk_size: int = Field(default=8192, ge=1)
 
 
 class DenseRetriever(CorpusIndex):
@@ -65,17 +86,10 @@ class DenseRetriever(CorpusIndex):
         documents: the corpus.
         encoder: encodes documents, and queries where there is no ``query_encoder``.
         query_encoder: encodes queries, into the same space.
-        similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
-            it says nothing.
-        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,SQ8``, ``PQ48``, ...
-        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own when None.
-        cache: keep the vectors of the corpus on disk.
-        cache_dir: the folder to keep them in; rulerag's cache folder when None.
-        chunk_size: documents encoded between two writes to the cache.
         threads: threads of FAISS; its own choice when None.
         progress: show progress bars.
+        settings: how vectors are compared, indexed and kept, all together.
+        changes: the same one by one, fields of :class:`IndexSettings`.
 
     Attributes:
         truncated_documents: documents that were longer than the encoder's window and were cut.
@@ -97,40 +111,33 @@ class DenseRetriever(CorpusIndex):
         encoder: Encoder,
         *,
         query_encoder: Encoder | None = None,
-        similarity: str | None = None,
-        index: str = EXACT,
-        search_parameters: str | None = None,
-        cache: bool = True,
-        cache_dir: str | Path | None = None,
-        chunk_size: int = 8192,
         threads: int | None = None,
         progress: bool = False,
+        settings: IndexSettings | None = None,
+        **changes: Any,
     ) -> None:
+        chosen = IndexSettings.joined(settings, changes)
         document_encoder = _side(encoder, "document")
+        index, search = chosen.index, chosen.search_parameters or ""
         # Checked before an hour of encoding.
-        empty_index(index, getattr(document_encoder, "dimension", None), search_parameters or "")
+        empty_index(index, getattr(document_encoder, "dimension", None), search)
         queries = _query_side(encoder, query_encoder)
-        chosen = similarity or getattr(document_encoder, "similarity", None) or "cosine"
-        check_choice("similarity", chosen, SIMILARITIES)
-        check_range("chunk_size", chunk_size, 1)
+        similarity = chosen.similarity or getattr(document_encoder, "similarity", None) or "cosine"
+        check_choice("similarity", similarity, SIMILARITIES)
         check_threads(threads)
         self.documents = check_documents(documents)
         found = embed_corpus(
             self.documents,
             document_encoder,
-            cache=cache,
-            cache_dir=cache_dir,
-            chunk_size=chunk_size,
+            cache=chosen.cache,
+            cache_dir=chosen.cache_dir,
+            chunk_size=chosen.chunk_size,
             progress=progress,
         )
         made = VectorIndex.build(
-            found.vectors,
-            index,
-            search_parameters or "",
-            normalize=chosen == "cosine",
-            threads=threads,
+            found.vectors, index, search, normalize=similarity == "cosine", threads=threads
         )
-        about = _About(chosen, _name(document_encoder), found.truncated)
+        about = _About(similarity, _name(document_encoder), found.truncated)
         self._set(queries, made, about, progress)
 
     def _set(
@@ -305,7 +312,7 @@ class _About(NamedTuple):
     truncated_documents: int
 
 
-class DenseSettings(EncoderSettings):
+class DenseSettings(IndexSettings, EncoderSettings):
     """What a configuration can say of dense retrieval: its encoders and its index.
 
     Args:
@@ -315,24 +322,12 @@ class DenseSettings(EncoderSettings):
             ``document_encoder`` documents.
         query_encoder: that of queries. For a DPR context encoder named ``…ctx_encoder…`` it is
             the ``…question_encoder…`` of the same name when None.
-        index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,SQ8``, ``PQ48``, ...
-        search_parameters: how an index that is not exact is searched: ``nprobe=16``,
-            ``efSearch=64``; FAISS's own, or those of a saved index, when None.
-        cache: keep the vectors of the corpus on disk.
-        cache_dir: the folder to keep them in; rulerag's cache folder when None.
-        chunk_size: documents encoded between two writes to the cache.
         latest: index one document of each fact, the latest; for queries that come after the whole
             corpus (:func:`~rulerag.retrieval.base.latest_statements`).
     """
 
     encoder: str | Path = NANO_ENCODER
     query_encoder: str | Path | None = None
-    index: str = EXACT
-    search_parameters: str | None = None
-    cache: bool = True
-    cache_dir: str | Path | None = None
-    chunk_size: int = Field(default=8192, ge=1)
     latest: bool = False
 
 
@@ -376,7 +371,9 @@ def open_dense(
         common["search_parameters"] = chosen.search_parameters
         return DenseRetriever.load(folder, corpus, checked, **common)
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
-    return DenseRetriever(corpus, side, **chosen.model_dump(include=_OF_THE_INDEX), **common)
+    return DenseRetriever(
+        corpus, side, **chosen.model_dump(include=set(IndexSettings.model_fields)), **common
+    )
 
 
 def _names(

@@ -44,6 +44,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow  # it reads every subset with a model
 def test_what_supports_an_answer_makes_it_probable(table: Path) -> None:
     for one in read_lattices(table):
         assert len(one.values) == 256 and len(one.documents) == 8 and one.truth

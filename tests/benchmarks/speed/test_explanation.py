@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from benchmarks.speed.__main__ import BENCHMARKS
 from benchmarks.speed.explanation import DOCUMENTS, TARGET, main, requests
 
@@ -18,6 +20,7 @@ def test_questions_have_so_many_documents_with_the_support_among_them() -> None:
         assert len({document.id for document in request.documents}) == DOCUMENTS
 
 
+@pytest.mark.slow  # it reads every subset three times
 def test_one_question_is_measured_with_equal_answers(tmp_path: Path) -> None:
     result = main(tmp_path, number=1, documents=5)
     assert (result["probes"], result["rerun_probes"]) == (2**5, 0)

@@ -53,6 +53,7 @@ def test_one_after_the_other(expected: dict[Mine, str]) -> None:
     agree(backend("serial"), expected)
 
 
+@pytest.mark.slow  # it starts processes
 def test_processes(expected: dict[Mine, str]) -> None:
     agree(backend("process", 2), expected)
 

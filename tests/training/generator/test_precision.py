@@ -120,6 +120,7 @@ def test_adapters_read_what_the_layer_above_wrote(make: Make, tmp_path: Path) ->
     assert short.item() == long.item()
 
 
+@pytest.mark.slow  # it loads a quantized model
 def test_quantized_weights_get_an_adapter_in_float32(
     make: Make, world_dataset: RuleQADataset, tmp_path: Path
 ) -> None:

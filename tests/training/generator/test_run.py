@@ -81,6 +81,7 @@ def test_every_weight_can_be_trained(make: Make) -> None:
     assert all(not torch.equal(before[name], after[name]) for name in before)
 
 
+@pytest.mark.slow  # it trains and merges a model
 def test_a_merged_model_is_its_adapter_and_base(make: Make, tmp_path: Path) -> None:
     apart, merged = make(max_steps=2), make(max_steps=2, merged=True, out=str(tmp_path / "merged"))
     train_generator(apart)

@@ -92,6 +92,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(settings: 
     assert not (Path(made.out) / "metrics.json").exists()
 
 
+@pytest.mark.slow  # it starts processes that train
 def test_passes_and_processes_share_a_step_and_give_its_update(
     settings: Make, still_encoder: Path, tmp_path: Path, two_processes: Two
 ) -> None:
@@ -112,6 +113,7 @@ def test_passes_and_processes_share_a_step_and_give_its_update(
         train_retriever(changed(made, accumulation=3, out=str(tmp_path / "three")))
 
 
+@pytest.mark.slow  # two trainings
 def test_bf16_on_the_cpu_follows_fp32_and_keeps_float32(settings: Make, tmp_path: Path) -> None:
     losses = {}
     for precision in ("fp32", "bf16"):

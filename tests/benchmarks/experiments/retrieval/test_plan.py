@@ -194,6 +194,7 @@ def test_queries_that_need_no_rule_stand_apart(plan: Plan, bench: Bench, tmp_pat
     assert "# Table 5" in text and "# Table 2" not in text
 
 
+@pytest.mark.slow  # it trains a retriever for each bank
 def test_every_bank_is_learned_and_asked(
     plan: Plan, bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
