@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 940,
     "training": 4_010,
     "benchmarks": 9_980,
-    "tests": 32_400,
+    "tests": 32_450,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""
