@@ -5,7 +5,7 @@ Every public name is imported on first use, so that ``import rulerag`` loads nei
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.composition import register
@@ -114,7 +114,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)
 
 
 def __dir__() -> list[str]:

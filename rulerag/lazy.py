@@ -1,4 +1,4 @@
-"""Front doors of packages: names that are imported on first use.
+"""Public APIs of packages: names that are imported on first use.
 
 ``import rulerag`` must load neither torch nor Java, and one command not the code of the others.
 The names stand once, as imports under ``if TYPE_CHECKING:``, where type checkers read them too.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 
-def front_door(package: str) -> Callable[[str], Any]:
+def lazy_names(package: str) -> Callable[[str], Any]:
     """The ``__getattr__`` of a package whose source imports its names for type checkers only.
 
     Args:

@@ -148,7 +148,7 @@ def _api() -> Iterator[tuple[str, str]]:
             place = f"{home}.{name}".removeprefix("rulerag.")
             with contextlib.suppress(KeyError):  # a name that is made when it is first used
                 library[place]
-                # What the library's front door takes from a package stands on the package's page.
+                # What the library's public API takes from a package stands on the package's page.
                 if package == "rulerag" and (ROOT / home.replace(".", "/")).is_dir():
                     links.append(f"- [`{name}`][{home}.{name}]")
                 else:

@@ -137,7 +137,7 @@ def test_no_two_folders_import_each_other(folder: str) -> None:
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
-                # A name behind a front door, or a module of the package.
+                # A name of a public API, or a module of the package.
                 for imported in (node.module, *(f"{node.module}.{a.name}" for a in node.names)):
                     package = imported if f"{imported}.__init__" in files else _package(imported)
                     between.add((_package(name), package))

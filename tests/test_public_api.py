@@ -1,4 +1,4 @@
-"""One front door: sorted, light, and true."""
+"""The public API: sorted, light, and true."""
 
 from __future__ import annotations
 

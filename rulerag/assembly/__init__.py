@@ -7,7 +7,7 @@ the whole library at work on a generated world.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.assembly.build import (
@@ -31,4 +31,4 @@ if TYPE_CHECKING:
         preset,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

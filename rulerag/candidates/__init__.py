@@ -8,11 +8,11 @@ candidates, and answers with the best one that the documents show.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.candidates.analogy import Analogy
     from rulerag.candidates.facts import CorpusFacts
     from rulerag.candidates.learned import LearnedScorer
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

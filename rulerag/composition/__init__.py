@@ -5,7 +5,7 @@ Read :mod:`~rulerag.composition.registry` first; a component states its settings
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.composition.checks import check_choice, check_range
@@ -30,4 +30,4 @@ if TYPE_CHECKING:
     )
     from rulerag.composition.settings import Settings
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

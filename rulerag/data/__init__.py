@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.data.download import fetch, known_sources, source_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

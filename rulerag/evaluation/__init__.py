@@ -5,7 +5,7 @@ Read :mod:`~rulerag.evaluation.runner` first; :mod:`rulerag.evaluation.page` dra
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.evaluation.answers import (
@@ -62,4 +62,4 @@ if TYPE_CHECKING:
         results_table,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -11,7 +11,7 @@ and asks nothing; ``views`` has what pictures are made of. Start with
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.chains import (
@@ -23,4 +23,4 @@ if TYPE_CHECKING:
         question_text,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

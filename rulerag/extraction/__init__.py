@@ -12,7 +12,7 @@ texts).
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.extraction.extractor import ExtractionSettings, TripleExtractor
@@ -24,4 +24,4 @@ if TYPE_CHECKING:
     from rulerag.extraction.records import Extraction, Triple
     from rulerag.extraction.texts import over_texts
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

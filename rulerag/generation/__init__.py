@@ -7,7 +7,7 @@ the chain-of-thought baselines. ``prompts`` is how requests become text.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.candidate_reader import answers_by_relation
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
     from rulerag.generation.symbolic_reader import SymbolicReader
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -12,10 +12,10 @@ what metrics share.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.integrations.openinference import Trace, read_trace
     from rulerag.integrations.system import System, open_system
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ Read :mod:`~rulerag.kg.graph` first; ``readers`` open files, ``labels`` make nam
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.kg.calendar import Calendar
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from rulerag.kg.verbalization import Verbalizer, query_text
     from rulerag.kg.vocabulary import Vocabulary
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -11,7 +11,7 @@ end of the relation is asked for (:mod:`~rulerag.linking.direction`) and when
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.linking.dates import stated_times
@@ -24,4 +24,4 @@ if TYPE_CHECKING:
     from rulerag.linking.relations import stem
     from rulerag.linking.selector import LinkedSelector
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ the library's own lie in folders beside these files; what made them is in ``trai
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.models.download import download_file
@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from rulerag.models.gguf import SOURCE, gguf_info, is_gguf, opened_gguf, save_gguf
     from rulerag.models.quiet import bars_on_terminals, quiet_transformers
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

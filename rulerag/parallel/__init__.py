@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.parallel.backends import (
@@ -14,4 +14,4 @@ if TYPE_CHECKING:
         fault_handlers_kept,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

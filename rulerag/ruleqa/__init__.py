@@ -8,7 +8,7 @@ of others.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.ruleqa.builder import build, mine
@@ -36,4 +36,4 @@ if TYPE_CHECKING:
     )
     from rulerag.ruleqa.validation_split import validation_graph, with_held_out
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -7,9 +7,9 @@ and the attack templates lie as plain files in ``shipped``.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.serving import serve
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

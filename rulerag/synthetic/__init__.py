@@ -6,10 +6,10 @@ Read :mod:`~rulerag.synthetic.world` first; ``plan`` says how much of what, ``dr
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
     from rulerag.synthetic.world import World
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

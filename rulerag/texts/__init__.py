@@ -6,11 +6,11 @@ apart into headings and paragraphs, and :mod:`~rulerag.texts.chunks` makes docum
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.texts.chunks import ChunkSettings
     from rulerag.texts.corpus import TextCorpus, read_texts
     from rulerag.texts.formats import ENDINGS
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

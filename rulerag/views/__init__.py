@@ -7,7 +7,7 @@ subsets, ``bars`` numbers; ``highlights`` are texts with their marks.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.views.bars import bars_picture
@@ -36,4 +36,4 @@ if TYPE_CHECKING:
     from rulerag.views.picture import Picture
     from rulerag.views.svg import printable
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -1,4 +1,4 @@
-"""The front door: the list of commands, help with examples, usage errors, exit codes."""
+"""The list of commands, help with examples, usage errors, exit codes."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.evaluation.link_prediction.protocol import (
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
     )
     from rulerag.evaluation.link_prediction.ranks import Prior, Queries, measures, queries_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

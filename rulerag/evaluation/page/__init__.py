@@ -5,9 +5,9 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.evaluation.page.report import render_report, rule_rows, write_report
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

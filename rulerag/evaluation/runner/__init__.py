@@ -7,7 +7,7 @@ record; :mod:`~rulerag.evaluation.runner.process` gives a run a process of its o
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.evaluation.runner.experiment import run_experiment, versions
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
         run_retrieval,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ numbers, those of :class:`~rulerag.explanation.probing.SetValue`.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.attribution.guided import LOG_MARGIN
@@ -30,4 +30,4 @@ if TYPE_CHECKING:
         shapley_values,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ dear, whether an output makes a claim; every verdict names its step.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.claims.refusals import is_refusal
@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     )
     from rulerag.explanation.claims.verdicts import Entailment, SameClaim, Verdict
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

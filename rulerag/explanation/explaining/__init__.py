@@ -6,7 +6,7 @@ Read :mod:`~rulerag.explanation.explaining.front` first, then ``run`` (what is a
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.explaining.costs import estimate
@@ -18,4 +18,4 @@ if TYPE_CHECKING:
     from rulerag.explanation.explaining.text import claim_lines, explanation_lines, what_was_shown
     from rulerag.explanation.explaining.why import Why
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -1,4 +1,4 @@
-"""The front door: explain any function, chain, generator or answer that rests on documents."""
+"""Explain any function, chain, generator or answer that rests on documents."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.faithfulness.attributions import (
@@ -20,4 +20,4 @@ if TYPE_CHECKING:
         mean_self_faithfulness,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

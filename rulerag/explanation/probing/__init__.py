@@ -7,7 +7,7 @@ generator of rulerag. ``cache`` has answers on disk under a name of everything t
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.probing.asked import CHARACTERS_A_TOKEN, AskedFunction
@@ -38,4 +38,4 @@ if TYPE_CHECKING:
     from rulerag.explanation.probing.reader import asked_generator
     from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

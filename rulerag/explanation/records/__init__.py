@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.records.certificate import SUBSETS, Certificate, OfSize, percent
@@ -20,4 +20,4 @@ if TYPE_CHECKING:
         check_kind,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

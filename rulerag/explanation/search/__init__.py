@@ -6,7 +6,7 @@ and ``bets`` certify, and ``sets`` joins them; ``certified`` is the same for one
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.search.bets import ShareBets, samples_needed, shown_together
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from rulerag.explanation.search.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner
     from rulerag.explanation.search.sets import ClaimSets, SampledSearch, exact_sets
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

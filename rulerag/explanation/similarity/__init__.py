@@ -6,11 +6,11 @@ compares), ``records`` (what is returned), ``page`` and ``terminal`` (how it loo
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.similarity.front import similarity_attribution
     from rulerag.explanation.similarity.records import Sentence, SimilarityAttribution
     from rulerag.explanation.similarity.scorers import SCORERS, cosines
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

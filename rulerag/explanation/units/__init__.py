@@ -7,7 +7,7 @@ what is tried first.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.units.context import NEUTRAL, Context
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from rulerag.explanation.units.passages import Hit, Passage, Reason, passages_of, scores_of
     from rulerag.explanation.units.priors import Priors
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -5,7 +5,7 @@ Read :mod:`~rulerag.generation.huggingface.generator` first, then ``load``; ``de
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.huggingface.constrained import entities_in, first_named
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
         stated_template,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ Read :mod:`~rulerag.generation.openai_compatible.generator` first; ``endpoint`` 
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.openai_compatible.generator import (
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
         Usage,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.kg.grounding.bindings import (
@@ -16,4 +16,4 @@ if TYPE_CHECKING:
     from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
     from rulerag.kg.grounding.statements import Statements, compare, statement_lines
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.kg.labels.candidates import (
@@ -13,4 +13,4 @@ if TYPE_CHECKING:
     )
     from rulerag.kg.labels.files import GivenLabels, find_labels, read_labels
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.formats.amie import load_amie
     from rulerag.mining.formats.files import detect_format, export_rules, import_rules
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -1,4 +1,4 @@
-"""Rule files of this library and of AMIE, AnyBURL and TLogic, through one front door."""
+"""Rule files of this library and of AMIE, AnyBURL and TLogic, by one pair of functions."""
 
 from __future__ import annotations
 

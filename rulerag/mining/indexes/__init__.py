@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.indexes.static_index import (
@@ -25,4 +25,4 @@ if TYPE_CHECKING:
         running_sums,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.inference.batching import Candidates, index_at_time_zero
     from rulerag.mining.inference.engine import StaticInference, TemporalInference
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

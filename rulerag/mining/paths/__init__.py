@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.paths.body_paths import (
@@ -20,4 +20,4 @@ if TYPE_CHECKING:
     )
     from rulerag.mining.paths.two_hop_times import Frontier, frontier_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

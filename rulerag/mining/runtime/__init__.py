@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.runtime.jit import compiled, doubled, inlined, int64
@@ -11,4 +11,4 @@ if TYPE_CHECKING:
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
     from rulerag.mining.runtime.thresholds import check_count, check_fraction
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.temporal.miner import TLogicMiner
     from rulerag.mining.temporal.rules import TemporalRules, as_rules
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.base.corpus import (
@@ -30,4 +30,4 @@ if TYPE_CHECKING:
     from rulerag.retrieval.base.runs import write_run
     from rulerag.retrieval.base.time_aware import TimeAwareRetriever, row_searcher
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

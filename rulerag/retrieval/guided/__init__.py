@@ -5,7 +5,7 @@ Read :mod:`~rulerag.retrieval.guided.retriever` first.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.guided.chains import PathStep, RulePath
@@ -15,4 +15,4 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.selection import HeadRelationSelector, WordedSelector
     from rulerag.retrieval.guided.settings import GuidedSettings
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

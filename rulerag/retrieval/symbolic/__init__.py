@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.symbolic.chain_completion import DEPTH, complete_chains
     from rulerag.retrieval.symbolic.retriever import SymbolicRetriever
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -7,7 +7,7 @@ for each family of formats.
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.ruleqa.formats.detect import (
@@ -17,4 +17,4 @@ if TYPE_CHECKING:
         read_benchmark,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -5,11 +5,11 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.benchmarks.comparing import Differences, Way, differences
     from rulerag.studio.benchmarks.opened import SYMBOLIC, Benchmark, Understood
     from rulerag.studio.benchmarks.runs import Run, RunPair, RunRow, gain, read_run
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

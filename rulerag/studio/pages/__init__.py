@@ -6,9 +6,9 @@ into labels and inputs, which show them as they are: never into HTML, Markdown o
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.pages.frame import add_pages, pages_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -6,7 +6,7 @@ call; below it lie ``sessions`` and ``catalogue``. ``records`` are what they tak
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.service.jobs import Job
@@ -30,4 +30,4 @@ if TYPE_CHECKING:
     from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
     from rulerag.studio.service.studio import Studio
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

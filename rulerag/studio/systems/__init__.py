@@ -7,7 +7,7 @@ fake among it) and ``predicates`` (target conditions that are safe to run on any
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.systems.attack_templates import Attack, attacks, injected
@@ -22,4 +22,4 @@ if TYPE_CHECKING:
         shipped_systems,
     )
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

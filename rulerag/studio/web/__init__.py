@@ -5,10 +5,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.web.app import create_app
     from rulerag.studio.web.guards import Guards, is_loopback
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

@@ -5,7 +5,7 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding.batches import (
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding.packed_model import PackedModel
     from rulerag.generation.huggingface.decoding.padded import Decoder, sampled_tokens, window_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

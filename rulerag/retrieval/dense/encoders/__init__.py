@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
     from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, EncoderSettings, load_encoder
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

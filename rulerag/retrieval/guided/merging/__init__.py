@@ -7,7 +7,7 @@ shares the ranks out, by the pairs of entities of ``evidence`` or the candidate 
 
 from typing import TYPE_CHECKING
 
-from rulerag.lazy import front_door
+from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.control import (
@@ -19,4 +19,4 @@ if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
     from rulerag.retrieval.guided.merging.rank import RankMerger, union_of
 else:
-    __getattr__ = front_door(__name__)
+    __getattr__ = lazy_names(__name__)

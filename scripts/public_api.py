@@ -1,4 +1,4 @@
-"""A rule for import-linter: what lies in a package is imported through its front door.
+"""A rule for import-linter: what lies in a package is imported through its public API.
 
 A module may import the modules of its own package and of the packages around it; of any other
 package it imports the names that its ``__init__`` offers.
@@ -12,7 +12,7 @@ from grimp import ImportGraph
 from importlinter import Contract, ContractCheck, output
 
 
-class FrontDoors(Contract):
+class PublicApi(Contract):
     """No import goes around a package's ``__init__``."""
 
     def check(self, graph: ImportGraph, verbose: bool) -> ContractCheck:
