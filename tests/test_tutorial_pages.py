@@ -21,6 +21,7 @@ def test_benchmarks(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)  # two trainings of each kind
 @pytest.mark.filterwarnings("ignore:.*is_gradient_checkpointing")  # PEFT's, of transformers
 def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("trl")

@@ -81,9 +81,9 @@ def growth(runs: Mapping[str, Path], target: Path | None, title: str) -> tuple[s
         if not (place / "metrics.json").exists():
             continue
         metrics = read_json(place / "metrics.json")
-        values = [metrics["before"][EM], *(row[EM] for row in metrics["history"])]
+        values = [row[EM] for row in metrics["history"]]
         best = max(values) or 1.0
-        shares = [0.0, *(row["step"] / metrics["steps"] for row in metrics["history"])]
+        shares = [row["step"] / metrics["steps"] for row in metrics["history"]]
         kept[name] = {
             "share": [round(share, 4) for share in shares],
             "exact_match": [round(value, 4) for value in values],

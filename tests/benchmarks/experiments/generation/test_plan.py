@@ -177,7 +177,7 @@ def test_what_a_row_reads_is_what_its_name_says(bench: Bench, results: dict[str,
         assert adapter.endswith("ssft-0") == (reader == "llama-ssft")
     learned = read_json(Path(told[FT]["generator"]["adapter"]) / "metrics.json")
     assert learned["method"] == "rgft" and learned["steps"] == 2
-    assert [row["step"] for row in learned["history"]] == [1, 2], "validated by parts"
+    assert [row["step"] for row in learned["history"]] == [0, 1, 2], "validated by parts"
 
 
 def test_a_finished_row_stands_and_other_weights_read_again(
