@@ -21,7 +21,7 @@ FORMS = (
 
 def test_claims_find_the_true_sources_of_a_system_that_rewords() -> None:
     rows = []
-    for seed in range(30):
+    for seed in range(12):
         one = asked(seed)
 
         def answer(_: str, kept: Sequence[str], one: Any = one) -> str:
@@ -33,6 +33,8 @@ def test_claims_find_the_true_sources_of_a_system_that_rewords() -> None:
 
         rows.append(sources_found(answer, one))
     assert all(row["names_the_person"] for row in rows)
-    assert sum(row["f1_claims"] for row in rows) / 30 >= 0.95, rows
-    assert sum(row["f1_removal"] for row in rows) / 30 >= 0.95, rows
-    assert sum(row["f1_words"] for row in rows) / 30 < 0.6, "equal words take all for sources"
+    assert sum(row["f1_claims"] for row in rows) / len(rows) >= 0.95, rows
+    assert sum(row["f1_removal"] for row in rows) / len(rows) >= 0.95, rows
+    assert sum(row["f1_words"] for row in rows) / len(rows) < 0.6, (
+        "equal words take all for sources"
+    )

@@ -40,7 +40,8 @@ ROOT = Path(__file__).resolve().parents[3]
     [
         pytest.param({"rank": 0}, marks=pytest.mark.slow),
         pytest.param({"gradient_checkpointing": True}, marks=pytest.mark.slow),
-        {"samples": 11},  # eight examples a step, then three: a process has none
+        # Eight examples a step, then three: a process has none.
+        pytest.param({"samples": 11}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
