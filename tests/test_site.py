@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,17 @@ def test_the_page_of_the_configuration_is_what_the_code_says(tmp_path: Path) -> 
     assert said.returncode == 0, said.stderr
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
     assert said.stdout == written, "python scripts/configuration.py writes it anew"
+
+
+def test_a_command_that_is_gone_names_its_commit() -> None:
+    """What a page tells people to run is there, or stands beside the commit that has it."""
+    pages = [ROOT / "README.md", ROOT / "benchmarks/results/README.md", *ROOT.glob("docs/**/*.md")]
+    for page in pages:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            for name in re.findall(r"python -m ((?:benchmarks|training)[\w.]*\w)", line):
+                place = ROOT / name.replace(".", "/")
+                known = place.with_suffix(".py").exists() or (place / "__main__.py").exists()
+                assert known or "a3d6e82" in line, f"{page.name}: {name}"
 
 
 @pytest.mark.slow

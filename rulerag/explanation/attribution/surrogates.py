@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -39,12 +40,12 @@ _BOUNDS = 1e-30, 1e30  # of scikit-learn, beyond ours
 _FAR = 100.0  # beyond every normal score
 
 
-class Surrogate(Record):
+class Surrogate(Record, ABC):
     """A function that predicts the score of any subset."""
 
+    @abstractmethod
     def scores(self, masks: Sequence[int]) -> Doubles:
         """The predicted scores of some subsets, of shape (len(masks),)."""
-        raise NotImplementedError
 
     def __call__(self, mask: int) -> float:
         """The predicted score of a subset, whose mask has bit i set when source i is kept."""
