@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from rulerag.errors import DataFormatError
+from rulerag.queries import ConjunctiveQuery
 from rulerag.rules import Rule, readable
 
 
@@ -104,6 +105,9 @@ class Query:
             probabilities, most likely first, ``relation`` among them
             (:class:`rulerag.linking.QuestionLinker`); empty where nothing else is meant. Read by
             selectors alone, and no part of a query's row.
+        meaning: what a question in one's own words asks of facts; None where it is not known. No
+            part of a query's row either.
+        refusal: why a question cannot be answered, in words; empty where it may be.
     """
 
     id: str
@@ -116,6 +120,8 @@ class Query:
     relation_label: str = ""
     prediction: bool = False
     relations: tuple[tuple[str, float], ...] = ()
+    meaning: ConjunctiveQuery | None = None
+    refusal: str = ""
 
     @property
     def subject_words(self) -> str:

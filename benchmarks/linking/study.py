@@ -16,7 +16,7 @@ from benchmarks.linking import wordings
 from rulerag.assembly import make_pipeline, preset
 from rulerag.composition import Config
 from rulerag.linking import LinkedQuestion, QuestionLinker
-from rulerag.linking.mentions import words_of
+from rulerag.linking.words.mentions import words_of
 from rulerag.protocols import Encoder
 from rulerag.ruleqa import RuleQADataset
 from rulerag.text import exact_match

@@ -18,6 +18,8 @@ from pathlib import Path
 from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
 from rulerag.io import read_text, write_text
+from rulerag.kg.calendar import Calendar
+from rulerag.queries import ConjunctiveQuery, ends
 from rulerag.rules import Atom, Rule, readable
 
 FILE = "phrases.yaml"
@@ -68,6 +70,9 @@ _VERB_FILE = Path(__file__).with_name("verbs.txt")
 _CASES = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _ASIDES = re.compile(r"\s*\([^()]*\)")
 _NAMES = "XYZWVU"
+_FORMS = {"count": "how many: ", "yes or no": "whether ", "time": "when: "} | {
+    form: f"the {form} of: " for form in ("first", "last")
+}
 # How often a rule holds, by the least confidence of each word.
 _OFTEN = ((0.9, "nearly always"), (0.5, "usually"), (0.2, "often"), (0.0, "sometimes"))
 
@@ -190,6 +195,35 @@ class Phrases:
         # One pass: a name may hold braces.
         ends = {"{x}": subject, "{y}": object_}
         return re.sub(r"\{[xy]\}", lambda match: ends[match.group()], self.template(relation))
+
+    def query(
+        self,
+        query: ConjunctiveQuery,
+        name: Callable[[str], str] = readable,
+        calendar: Calendar | None = None,
+    ) -> str:
+        """What a query asks, in words: ``Ann works for X and X is located in ?``.
+
+        Args:
+            query: what is asked.
+            name: the words of a raw name.
+            calendar: how its times read.
+        """
+        letters = iter(_NAMES)
+        words = {
+            term: "?" if term == query.wanted or not query.wanted else next(letters)
+            for term in query.variables
+        }
+        facts = " and ".join(
+            self.say(one.relation, *(words.get(term) or name(term) for term in ends(one)))
+            for one in query.atoms
+        )
+        period = [
+            f"{word} {calendar.format(time) if calendar else time}"
+            for word, time in (("from", query.since), ("to", query.until))
+            if time is not None
+        ]
+        return " ".join([_FORMS.get(query.form, "") + facts, *period])
 
     def rule(self, rule: Rule) -> str:
         """A rule in words: ``if X visits Y, then X consults Y``."""

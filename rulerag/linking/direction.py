@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from rulerag.linking.mentions import words_of
-from rulerag.linking.relations import JOINING, shared_words, stem
-
-INVERSE = "^"
-"""Before a relation: the same relation read from its object, as in a SPARQL property path."""
+from rulerag.linking.relations import shared_words
+from rulerag.linking.words.classes import AUXILIARIES, JOINING, PREPOSITIONS, stem, words_of
 
 _ASKING = r"(?:what|who|whom|which|whose|where)"
 _SURE, _NOUN, _LIKELY = 0.95, 0.9, 0.8
-_AUXILIARY_LIST = """
-is are was were be been being am has have had does did do will would can could may might shall
-should must
-"""
-AUXILIARIES = frozenset(_AUXILIARY_LIST.split())
-"""What stands before the subject of a sentence that asks."""
-_PREPOSITION_LIST = "in at to for of with by from on against"
-PREPOSITIONS = frozenset(_PREPOSITION_LIST.split())
-"""What may end a label, and stand before a name."""
 _BUT = rf"(?!(?:{'|'.join(sorted(PREPOSITIONS))})\b)"
 # "which team did M", "was the film M": the mention is the sentence's subject.
 _SUBJECT = re.compile(
@@ -32,6 +20,10 @@ _NOUN_OF = re.compile(
     rf"\b(?:the|an?)\s+((?:\w+\s+){{1,8}})(?:of|for)\s+(?:the\s+(?:{_BUT}\w+\s+){{0,2}})?$",
     re.IGNORECASE,
 )
+# "M's boss"
+_WHOSE = re.compile(r"['\u2019]s?\s+((?:\w+\s+){0,2}\w+)")
+# "who gave", "who": what asks is the sentence's subject.
+_WHO_DOES = re.compile(rf"^\W*who(?! (?:{'|'.join(sorted(AUXILIARIES))})\b)", re.IGNORECASE)
 _LONGEST = 200  # characters before a mention that are looked at
 
 
@@ -54,10 +46,13 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
     passive = last == "by"
     before = text[max(0, start - _LONGEST) : start]
     content = {stem(word) for word in words if word not in JOINING}
-    noun = _NOUN_OF.search(before)
+    noun = _NOUN_OF.search(before) or _WHOSE.match(text[end:])
     if noun:
         # "the capital of M" asks for the subject of "capital of", and for the object of "capital".
         said = {stem(word) for word in words_of(noun[1])}
+        if any(agent in content for agent in _agents(noun[1])):
+            # "the founder of M" is who founded it, the object of "founded by".
+            return (1 - _SURE if passive else _SURE), True
         return (_SURE if last in PREPOSITIONS and said & content else 1 - _NOUN), True
     if _SUBJECT.search(before):
         subject = _of_sentence_subject(before, text[end:], words)
@@ -83,6 +78,14 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
         between = between.rstrip().removesuffix(last)
     subject = asks_for_subject(before, between, after, mention_first=first)
     return (1 - subject if passive else subject), stated
+
+
+def _agents(noun: str) -> Iterator[str]:
+    """The stems of the verbs whose doers words name: "found" of "founders"."""
+    for word in words_of(noun):
+        for ending in ("er", "or", "ers", "ors"):
+            if word.endswith(ending) and len(word) - len(ending) >= 3:
+                yield stem(word.removesuffix(ending) + "ed")
 
 
 def _of_sentence_subject(before: str, after: str, label: Sequence[str]) -> float:
@@ -128,7 +131,7 @@ def asks_for_subject(before: str, between: str, after: str, *, mention_first: bo
     if re.search(r"\b(?:by|of|for|from)$", between):  # "consulted by M", "the capital of M"
         return 1 - _LIKELY
     if re.search(r"\b(?:with|at|in|to|on|against)$", between):  # "won a prize at M"
-        return 0.5
+        return _LIKELY if _WHO_DOES.match(f"{before} ") else 0.5
     return _SURE
 
 

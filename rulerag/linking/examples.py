@@ -1,8 +1,4 @@
-"""Questions with their meaning, from which a linker learns how the relations of a graph are asked.
-
-A relation may be a path, as in SPARQL: ``^directed_by`` is ``directed_by`` from its object, and
-``^directed_by / in_language`` what the films of a director are spoken in.
-"""
+"""Questions with the relation that they ask for: their words say it from then on."""
 
 from __future__ import annotations
 
@@ -12,8 +8,7 @@ from pathlib import Path
 
 from rulerag.errors import DataFormatError, did_you_mean
 from rulerag.io import read_records
-from rulerag.linking.direction import INVERSE
-from rulerag.rules import HOP
+from rulerag.linking.words.classes import INVERSE
 
 FILE = "questions-linked.jsonl"
 """The examples of a dataset, in its folder."""
@@ -26,8 +21,7 @@ class LinkedExample:
     Args:
         question: in words.
         mention: the entity, as the question spells it.
-        relation: a raw relation, behind ``^`` where its subject is asked for; several, parted by
-            `` / ``, for a question over several hops.
+        relation: a raw relation, behind ``^`` where its subject is asked for.
     """
 
     question: str
@@ -42,11 +36,6 @@ class LinkedExample:
             return self.question
         blank = "\0" + " " * (len(self.mention) - 1)
         return self.question[:start] + blank + self.question[start + len(self.mention) :]
-
-
-def hops(path: str) -> list[str]:
-    """The relations of a path, each behind ``^`` where it is followed backwards."""
-    return path.split(HOP)
 
 
 def read_examples(file: str | Path, relations: Iterable[str]) -> list[LinkedExample]:
@@ -76,10 +65,9 @@ def _example(line: Mapping[str, object], known: Sequence[str]) -> LinkedExample:
             key="mention",
             hint="write it as the question does",
         )
-    for hop in hops(example.relation):
-        name = hop.removeprefix(INVERSE)
-        if name not in known:
-            raise DataFormatError(
-                f"there is no relation {name!r}", key="relation", hint=did_you_mean(name, known)
-            )
+    name = example.relation.removeprefix(INVERSE)
+    if name not in known:
+        raise DataFormatError(
+            f"there is no relation {name!r}", key="relation", hint=did_you_mean(name, known)
+        )
     return example

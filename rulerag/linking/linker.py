@@ -1,4 +1,4 @@
-"""From a question in one's own words to the queries that it may mean."""
+"""From a question in one's own words to a conjunctive query, or to the reason why there is none."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rulerag.errors import UnknownNameError
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, Phrases, query_text, stated_facts
-from rulerag.linking.dates import AskedTime, asked_times
-from rulerag.linking.direction import INVERSE, subject_asked
-from rulerag.linking.examples import FILE, LinkedExample, hops, read_examples
+from rulerag.kg.grounding import FactIndex, execute
+from rulerag.linking.accounts import Accounts
+from rulerag.linking.derivations import Derivation, DerivationSearch, Term, unaccounted
+from rulerag.linking.examples import FILE, LinkedExample, read_examples
+from rulerag.linking.forms import AskedForm, asked_form
 from rulerag.linking.judge import ReadingJudge
-from rulerag.linking.mentions import Mention, MentionFinder, spellings
-from rulerag.linking.relations import (
-    LEAST_EVIDENCE,
-    SOMETHING,
-    Doubles,
-    LearnedRanker,
-    RelationRanker,
-    weights_of,
-)
-from rulerag.linking.roles import Kinds, Roles, asked_for
+from rulerag.linking.question import Question
+from rulerag.linking.relations import SOMETHING, Doubles, RelationRanker, weights_of
+from rulerag.linking.roles import AnswerKind, Kinds, Roles
+from rulerag.linking.steps import StepScorer
+from rulerag.linking.words.classes import INTERROGATIVES, INVERSE, SHARING
+from rulerag.linking.words.dates import AskedPeriod, asked_period
+from rulerag.linking.words.mentions import MentionFinder, Named, spellings
+from rulerag.queries import ConjunctiveQuery, Form
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Fact, Query
@@ -38,35 +38,35 @@ from rulerag.types import Fact, Query
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder, Generator
 
-# Chosen on validation questions (F_G): see benchmarks/linking.
-_SHARPNESS_MENTION = 3.0
-_MENTIONS = 6
-# A mention this much less likely than the best is not looked at: each costs an encoder a text.
-_LEAST_MENTION = 0.02
-# The weight of a relation that the entity has no fact of, beside one that it has; by examples.
-_UNSEEN = 0.25
-# Below this much likelihood a reading is not named.
-_LEAST = 0.001
-# Words of a question about what will be.
+# Chosen on validation questions: see benchmarks/asking. Below this probability of its answer a
+# question is taken to mean several things.
+_LEAST_SURE = 0.5
+# How many entities of one name and readings are looked at, and the least likely that is named.
+_CHOICES, _READINGS, _LEAST = 4, 6, 0.001
+# Words that may be names or not: beyond so many all are names.
+_DOUBTFUL = 3
 _FUTURE = re.compile(
-    r"\b(?:will|shall|going to|next|soon|likely|future|predict\w*)\b", re.IGNORECASE
+    r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next|soon|in (?:the )?future)\b",
+    re.IGNORECASE,
 )
+_OTHERS = SHARING | {"other", "else"}
+# What a relation asked with "when" has as objects, in so many of a hundred.
+_DATE = re.compile(r"^\d{4}(-\d\d){0,2}$")
+_DATES_SEEN, _MOSTLY = 200, 0.8
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One thing that a question may mean.
+    """One relation that a question about one name may ask for.
 
     Args:
         query: the query, in the words of the dataset; its relation starts with
-            :data:`~rulerag.linking.direction.INVERSE` where the subject is asked for.
+            :data:`~rulerag.linking.words.classes.INVERSE` where the subject is asked for.
         probability: of this reading; those of one question sum to at most 1.
-        mention: where the entity was found; None for a question in the dataset's own form.
     """
 
     query: Query
     probability: float
-    mention: Mention | None = None
 
     @property
     def relation(self) -> str:
@@ -81,22 +81,25 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class LinkedQuestion:
-    """What a question was taken to mean.
+    """What a question was taken to mean, or why it is not understood.
 
     Args:
         text: the question.
-        readings: the most likely first; empty where nobody known is mentioned.
+        meaning: what it asks of facts; None for one in the dataset's own form.
+        readings: of a question about one name, the relations that it may ask for, the most likely
+            first.
+        words: the meaning in a sentence.
+        refusal: why it cannot be answered; empty where it may be.
         exact: whether it is in the dataset's own form, which has one meaning.
-        nearest: labels of entities that look most like its words, where nobody is mentioned.
-        guessed: whether no word of it says a known relation, so that the readings' are guesses.
         ahead: whether it is about a time after all documents, or about what will be.
     """
 
     text: str
-    readings: tuple[Reading, ...]
+    meaning: ConjunctiveQuery | None = None
+    readings: tuple[Reading, ...] = ()
+    words: str = ""
+    refusal: str = ""
     exact: bool = False
-    nearest: tuple[str, ...] = ()
-    guessed: bool = False
     ahead: bool = False
 
     def relations(self) -> dict[str, float]:
@@ -108,56 +111,38 @@ class LinkedQuestion:
         return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
     def query(self) -> Query:
-        """The query of the most likely reading, which carries the relations of all of them.
-
-        Raises:
-            UnknownNameError: nobody known is mentioned; suggests the nearest names.
-        """
-        if not self.readings:
-            hint = f"nearest: {', '.join(map(repr, self.nearest))}" if self.nearest else None
-            raise UnknownNameError(f"no known name stands in {self.text!r}", hint=hint)
-        best = self.readings[0].query
-        return best if self.exact else replace(best, relations=tuple(self.relations().items()))
-
-    def asked(self) -> Query:
-        """The query as people ask it: what documents state comes before what rules suggest.
+        """The query of the question, which carries its meaning, or why there is none.
 
         The questions of a dataset may be predictions, which no document may answer; a question in
         one's own words is one only where it is about what comes after all documents.
-
-        Raises:
-            UnknownNameError: nobody known is mentioned; suggests the nearest names.
         """
-        query = self.query()
-        return query if self.exact or self.ahead else replace(query, prediction=False)
-
-    def choices(self) -> list[Reading]:
-        """The best reading of each entity of one spelling, where the best is ambiguous."""
-        if self.exact or not self.readings:
-            return []
-        best = self.readings[0]
-        found: dict[str, Reading] = {}
-        for reading in self.readings:
-            if reading.mention and best.mention and reading.mention.span == best.mention.span:
-                found.setdefault(reading.query.subject, reading)
-        return list(found.values()) if len(found) > 1 else []
+        if self.refusal or not self.readings:
+            return Query("question", self.text, meaning=self.meaning, refusal=self.refusal)
+        best = self.readings[0].query
+        if self.exact:
+            return best
+        return replace(
+            best,
+            relations=tuple(self.relations().items()),
+            prediction=best.prediction and self.ahead,
+            meaning=None if self.ahead else self.meaning,
+        )
 
 
 class QuestionLinker:
-    """Finds subject, relation, direction and time of questions.
+    """Understands questions in one's own words, or says why not.
 
     A question in the dataset's own form (``what does China Consult ?``) is exact. In any other,
-    mentions of entities are found first; then the rest of the question is compared with every
-    relation; then the order of the two says which end is asked for. The probabilities of the
-    three are multiplied, and weighed by what the facts hold of the entity.
+    names, times and what is wanted are found first; then the simplest conjunctive query is put
+    together that accounts for every other word (:mod:`~rulerag.linking.derivations`). A question
+    of which a word is left, that may mean several things, or about nobody known is refused.
 
     Args:
         dataset: whose entities, relations, facts and calendar questions are about.
         phrases: more ways to say a relation, by raw name.
-        examples: questions with their meaning, of paths of relations too; what they ask is then
-            learned, and what has no example is known by its label.
-        encoder: compares meanings of relations; letters alone when None.
-        language_model: weighs what a question may mean, where there are no examples; see
+        examples: questions with the relation that they ask for; their words say it from then on.
+        encoder: compares meanings of relations; letters and words alone when None.
+        language_model: weighs what a question about one name may mean; see
             :class:`~rulerag.linking.judge.ReadingJudge`.
         max_readings: how many readings of a question are kept.
 
@@ -184,8 +169,9 @@ class QuestionLinker:
         self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
         self._judge: ReadingJudge | None = None
         if language_model is not None:
-            self._judge = ReadingJudge(language_model, self._phrases())
+            self._judge = ReadingJudge(language_model, self._phrases)
 
+    @cached_property
     def _phrases(self) -> Phrases:
         labels = self._labels["relations"]
         return Phrases(label=lambda name: labels.get(name, readable(name)))
@@ -243,30 +229,59 @@ class QuestionLinker:
         )
 
     @cached_property
-    def relations(self) -> RelationRanker | LearnedRanker:
-        """Ranks the relations that are asked for; by examples, each direction and path apart."""
+    def relations(self) -> RelationRanker:
+        """Compares words with the relations that may be asked for."""
         texts: dict[str, list[str]] = {}
         for name in sorted(self._names[1]):
-            label = self._labels["relations"].get(name, readable(name))
+            label = self._label(name)
             # Both directions as the dataset asks them: likeness of whole questions tells more.
             object_, subject = f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"
-            if self.examples:
-                texts[name], texts[INVERSE + name] = (
-                    [object_, *self.phrases.get(name, ())],
-                    [subject],
-                )
-            else:
-                texts[name] = [label, object_, subject, *self.phrases.get(name, ())]
+            texts[name] = [label, object_, subject, *self.phrases.get(name, ())]
         for example in self.examples:
-            texts.setdefault(example.relation, []).append(example.masked)
-        return (LearnedRanker if self.examples else RelationRanker)(texts, self.encoder)
+            texts[example.relation.removeprefix(INVERSE)].append(example.masked)
+        return RelationRanker(texts, self.encoder)
+
+    def _label(self, relation: str) -> str:
+        return self._labels["relations"].get(relation, readable(relation))
+
+    def _entity(self, name: str) -> str:
+        return self._labels["entities"].get(name, name)
+
+    @cached_property
+    def index(self) -> FactIndex:
+        """The facts that the documents state."""
+        return FactIndex(stated_facts(self.dataset.corpus))
+
+    @cached_property
+    def _scorer(self) -> StepScorer:
+        facts = list(self._facts())
+        roles = Roles(facts)
+        labels = {name: self._label(name) for name in self._names[1]}
+        kinds = Kinds(roles, labels, self._labels["entities"])
+        counts = Counter(relation for _, relation, _ in {fact[:3] for fact in facts})
+        return StepScorer(self.relations, labels, roles, kinds, counts)
+
+    @cached_property
+    def _accounts(self) -> Accounts:
+        return Accounts(self.relations, self._scorer.roles, self._scorer.kinds)
+
+    @cached_property
+    def _search(self) -> DerivationSearch:
+        return DerivationSearch(self._scorer, self._accounts, self.index)
+
+    def _facts(self) -> Iterator[Fact]:
+        return (fact for _, fact in stated_facts(self.dataset.corpus))
+
+    @cached_property
+    def _is_dated(self) -> bool:
+        return any(fact.timestamp is not None for fact in self._facts())
 
     def with_encoder(self, encoder: Encoder) -> QuestionLinker:
         """The same linker, comparing meanings as well."""
         other = copy.copy(self)
         other.encoder = encoder
-        other.__dict__.pop("fingerprint", None)
-        other.__dict__.pop("relations", None)
+        for made in ("fingerprint", "relations", "_scorer", "_accounts", "_search"):
+            other.__dict__.pop(made, None)
         return other
 
     def with_language_model(self, generator: Generator) -> QuestionLinker:
@@ -276,7 +291,7 @@ class QuestionLinker:
             ConfigError: the model cannot score texts.
         """
         other = copy.copy(self)
-        other._judge = ReadingJudge(generator, self._phrases())
+        other._judge = ReadingJudge(generator, self._phrases)
         other.__dict__.pop("fingerprint", None)
         return other
 
@@ -297,44 +312,13 @@ class QuestionLinker:
         Raises:
             DataFormatError: a question that starts with "Time" states none of this dataset.
         """
-        exact = [self._exact(text) for text in questions]
-        opened = [(n, text) for n, text in enumerate(questions) if exact[n] is None]
-        found = dict(zip((n for n, _ in opened), self._linked([t for _, t in opened]), strict=True))
-        return [found[n] if one is None else one for n, one in enumerate(exact)]
+        return [self._exact(text) or self._linked(text) for text in questions]
 
     def _exact(self, text: str) -> LinkedQuestion | None:
         query = self._parser.parse(text)
-        return None if query is None else LinkedQuestion(text, (Reading(query, 1.0),), exact=True)
-
-    def _linked(self, texts: Sequence[str]) -> Iterator[LinkedQuestion]:
-        found = [self._mentioned(text) for text in texts]
-        masked = [
-            _without(text, [mention.span, *_spans(times)])
-            for text, (mentions, times) in zip(texts, found, strict=True)
-            for mention, _ in mentions
-        ]
-        # Entities of one name leave the same text: it is compared, and encoded, once.
-        distinct = {text: n for n, text in enumerate(dict.fromkeys(masked))}
-        rows: Doubles
-        if isinstance(self.relations, LearnedRanker):
-            rows = self.relations.scores(list(distinct))
-        else:
-            rows = self.relations.signs(list(distinct))
-        said = (rows[distinct[text]] for text in masked)
-        for text, (mentions, times) in zip(texts, found, strict=True):
-            timestamp = self._moment(times)
-            blanked = _without(text, _spans(times))
-            scored: list[tuple[float, str, Mention]] = []
-            for mention, share in mentions:
-                fitting = self._fitting(blanked, mention, next(said))
-                # One scale for all mentions: a name that takes words of the relation leaves less.
-                scored += [(math.log(share) + one, asked, mention) for asked, one in fitting]
-            best = max((one for one, *_ in scored), default=0.0)
-            readings = [
-                Reading(self._query(text, who.entity, asked, timestamp), math.exp(one - best), who)
-                for one, asked, who in scored
-            ]
-            yield self._whole(text, readings, times)
+        if query is None:
+            return None
+        return LinkedQuestion(text, readings=(Reading(query, 1.0),), exact=True)
 
     def signs(self, question: str) -> tuple[str, list[str], Doubles]:
         """What speaks for each thing that a question may ask of the entity that it mentions first.
@@ -343,196 +327,224 @@ class QuestionLinker:
             question: in one's own words.
 
         Returns:
-            The entity, empty where none is mentioned; the relations that fit best, those from
-            their objects behind :data:`~rulerag.linking.direction.INVERSE`; and the signs, in the
-            order of :func:`~rulerag.linking.relations.weights_of`: shape (relations, signs).
+            The entity, empty where none is mentioned; and what
+            :meth:`~rulerag.linking.steps.StepScorer.signs` gives.
         """
-        weights = weights_of(self.encoder)
-        mentions, times = self._mentioned(question)
-        if not mentions or not isinstance(self.relations, RelationRanker):
-            return "", [], np.zeros((0, len(weights)))
-        mention, _ = mentions[0]
-        masked = _without(question, [mention.span, *_spans(times)])
-        said = self.relations.signs([masked])[0]
-        asked, signs = self._signs(_without(question, _spans(times)), mention, said)
-        return mention.entity, asked, signs
+        period = self._period(question)
+        times = period.spans if period else ()
+        names = self.mentions.names(question, times)
+        if not names:
+            return "", [], np.zeros((0, len(weights_of(self.encoder))))
+        words = Question(question)
+        words.free = words.within(times)
+        named = words.within([names[0].span])
+        noun = words.asked_noun(0, len(words), named)
+        who = any(token.word in ("who", "whom", "whose") for token in words.tokens)
+        kind = AnswerKind(words.word(noun) if noun is not None else "", who)
+        text = words.only(0, len(words))
+        (entity,) = names[0].entities[:1]
+        return entity, *self._scorer.signs(text, names[0].span, [entity], kind)
 
-    def _whole(
-        self, text: str, readings: list[Reading], times: Sequence[AskedTime]
-    ) -> LinkedQuestion:
-        if not readings:
-            labels = self._labels["entities"]
-            near = [labels.get(name, name) for name in self.mentions.nearest(text)]
-            return LinkedQuestion(text, (), nearest=tuple(near))
-        total = sum(one.probability for one in readings)
-        shares = [replace(one, probability=one.probability / total) for one in readings]
-        shares.sort(key=lambda one: (-one.probability, one.query.subject, one.query.relation))
-        kept = [one for one in shares[: self.max_readings] if one.probability >= _LEAST]
-        best = kept[0].mention
-        rest = _without(text, [*([best.span] if best else []), *_spans(times)])
-        guessed = bool(self.relations.evidence([rest])[0] < LEAST_EVIDENCE)
-        found = LinkedQuestion(
-            text, tuple(kept), guessed=guessed, ahead=self._is_ahead(rest, times)
-        )
-        return found if self._judge is None or self.examples else self._judge.weigh(found)
+    # --- a question in one's own words -----
 
-    def _moment(self, times: Sequence[AskedTime]) -> int | None:
-        """The time of a query: what is not over yet is asked about as far as it is known."""
-        now = self._parser.now
-        if not times:
-            return now
-        first, last, _ = times[0]
-        return last if now is None or first >= now else min(last, now)
+    def _linked(self, text: str) -> LinkedQuestion:
+        period = self._period(text)
+        times = period.spans if period else ()
+        names = self.mentions.names(text, times)
+        spans = [name.span for name in names]
+        form = asked_form(text, dated=self._is_dated, names=spans)
+        future = [
+            one.span()
+            for one in _FUTURE.finditer(text)
+            if not _overlaps(one.span(), (*spans, *times))
+        ]
+        ahead = self._is_ahead(period, future)
+        if ahead and not self.dataset.prediction:
+            return LinkedQuestion(text, refusal="it asks what will be, and facts say what is")
+        if not names:
+            near = " or ".join(repr(self._entity(one)) for one in self.mentions.nearest(text))
+            hint = f"; nearest names: {near}" if near else ""
+            return LinkedQuestion(text, refusal=f"nobody known is mentioned{hint}")
+        question = Question(text, set())
+        question.free = question.within((*form.spans, *times, *future)) | _either(question)
+        return self._understood(question, names, form, period, ahead=ahead)
 
-    def _is_ahead(self, text: str, times: Sequence[AskedTime]) -> bool:
+    def _period(self, text: str) -> AskedPeriod | None:
+        return asked_period(text, self._calendar) if self._calendar else None
+
+    def _is_ahead(self, period: AskedPeriod | None, future: Sequence[tuple[int, int]]) -> bool:
         """Whether a question is about what comes after all documents."""
-        if self._calendar is None or self._parser.now is None:
-            return False
-        if times:
-            return times[0].first >= self._parser.now
-        return _FUTURE.search(text) is not None
+        now = self._parser.now
+        if self._calendar is None or now is None:
+            return bool(future) and not self.dataset.prediction
+        if period is not None:
+            return period.since is not None and period.since >= now
+        return bool(future)
 
-    def _mentioned(self, text: str) -> tuple[list[tuple[Mention, float]], list[AskedTime]]:
-        """The best mentions with their probabilities, and the times that the question states."""
-        mentions = self.mentions.find(text)[:_MENTIONS]
-        times = asked_times(text, self._calendar) if self._calendar else []
-        if not mentions:
-            return [], times
-        best = mentions[0].score
-        weights = [
-            math.exp(_SHARPNESS_MENTION * (one.score - best))
-            * math.log(math.e + self._facts_of[one.entity])
-            for one in mentions
-        ]
-        total = sum(weights)
-        shares = [
-            (one, weight / total)
-            for one, weight in zip(mentions, weights, strict=True)
-            if weight >= _LEAST_MENTION * max(weights)
-        ]
-        low, high = mentions[0].span
-        return shares, [one for one in times if one.span[1] <= low or one.span[0] >= high]
+    def _understood(
+        self,
+        question: Question,
+        names: Sequence[Named],
+        form: AskedForm,
+        period: AskedPeriod | None,
+        *,
+        ahead: bool,
+    ) -> LinkedQuestion:
+        question.named = question.within(name.span for name in names)
+        bounds = (None, None) if period is None else (period.since, period.until)
+        asked: tuple[int | None, int | None] = (None, None) if ahead else bounds
+        found: list[Derivation] = []
+        tried: list[Derivation] = []
+        for terms in _terms(question, names):
+            whole, every = self._search.search(question, terms, form.form, asked)
+            found += whole
+            tried += every
+        if not found:
+            return LinkedQuestion(question.text, refusal=self._unsaid(question, tried))
+        if form.form != "yes or no" and not ahead:
+            found = [one for one in found if self._search.is_stated(one, *asked)] or found
+        least = min(len(one.atoms) for one in found)
+        found = [one for one in found if len(one.atoms) == least]
+        excluded = self._excluded(question, names)
+        best: dict[object, Derivation] = {}
+        for one in sorted(found, key=lambda one: -one.score):
+            best.setdefault(one.same_as(), one)
+        queries = [one.query(self._form(form.form, one), *asked, excluded) for one in best.values()]
+        shares = _shares([one.score for one in best.values()])
+        if ahead:
+            values = [(one,) for one in queries]
+        else:
+            values = [execute(one, self.index).values for one in queries[:_READINGS]]  # type: ignore[misc]
+        sure = sum(share for share, one in zip(shares, values, strict=False) if one == values[0])
+        if sure < _LEAST_SURE:
+            return LinkedQuestion(question.text, refusal=self._several(queries, names, question))
+        linked = LinkedQuestion(
+            question.text,
+            queries[0],
+            self._readings(question.text, list(best.values()), shares, bounds),
+            self.in_words(queries[0]),
+            ahead=ahead,
+        )
+        return linked if self._judge is None else self._judge.weigh(linked)
 
-    def _fitting(self, text: str, mention: Mention, said: Doubles) -> list[tuple[str, float]]:
-        """The best things that may be asked of an entity, as log-likelihoods.
+    def _form(self, form: Form, one: Derivation) -> Form:
+        """The form of a query; a time may be the object of a relation."""
+        last = one.atoms[-1]
+        is_date = form == "time" and last.object == one.wanted and self._holds_dates(last.relation)
+        return "entities" if is_date else form
 
-        Args:
-            text: the question, without its times.
-            mention: who is asked about.
-            said: what the words say of each relation: by examples log-probabilities, else signs.
-        """
-        if not self.examples:
-            weights = weights_of(self.encoder)
-            asked, signs = self._signs(text, mention, said)
-            return list(zip(asked, (signs @ list(weights.values())).tolist(), strict=True))
-        fits, rest = self._roles.fits(mention.entity)
-        weighed = []
-        for name, likely in zip(self.relations.names, said.tolist(), strict=True):
-            fit = fits.get(hops(name)[0], rest)
-            role = 0.0 if fit == 1 else math.log(_UNSEEN * max(fit, rest))
-            weighed.append((name, likely + role))
-        weighed.sort(key=lambda one: (-one[1], one[0]))
-        return weighed[: 2 * self.max_readings]
+    def _holds_dates(self, relation: str) -> bool:
+        some = list(self.index.objects(relation))[:_DATES_SEEN]
+        return sum(_DATE.match(self._entity(one)) is not None for one in some) > _MOSTLY * len(some)
 
-    def _signs(self, text: str, mention: Mention, said: Doubles) -> tuple[list[str], Doubles]:
-        """The signs of the relations that fit best, from either end; see :meth:`signs`."""
-        asked = [one for name in self.relations.names for one in (name, INVERSE + name)]
-        signs = np.hstack([np.repeat(said, 2, axis=0), self._of_graph(text, mention, asked)])
-        weights = weights_of(self.encoder)
-        likely = signs @ [weights[name] for name in weights if name != "order"]
-        best = np.argsort(-likely, kind="stable")[: 2 * self.max_readings]
-        # Both ends of each relation: which is meant, the order of words decides.
-        kept = [2 * pair + end for pair in dict.fromkeys((best // 2).tolist()) for end in (0, 1)]
-        order = np.zeros(len(kept))
-        for n in range(0, len(kept), 2):
-            pair = likely[kept[n : n + 2]]
-            order[n : n + 2] = self._of_order(text, mention, asked[kept[n]], pair, weights["order"])
-        return [asked[one] for one in kept], np.column_stack([signs[kept], order])
+    @staticmethod
+    def _excluded(question: Question, names: Sequence[Named]) -> tuple[str, ...]:
+        """The names that are no answers of a question for others."""
+        if not any(token.word in _OTHERS for token in question.tokens):
+            return ()
+        return tuple(entity for name in names for entity in name.entities)
 
-    def _of_graph(self, text: str, mention: Mention, asked: Sequence[str]) -> Doubles:
-        """The signs that the graph gives, for relations from either end: shape (asked, 4).
+    def _readings(
+        self,
+        text: str,
+        found: Sequence[Derivation],
+        shares: Sequence[float],
+        bounds: tuple[int | None, int | None],
+    ) -> tuple[Reading, ...]:
+        """The relations that a question about one name may ask for."""
+        readings = []
+        for one, share in zip(found, shares, strict=True):
+            if one.step is None or len(one.atoms) > 1 or share < _LEAST:
+                continue
+            (atom,) = one.atoms
+            entity = atom.object if one.step.asked.startswith(INVERSE) else atom.subject
+            readings.append(Reading(self._query(entity, one.step.asked, bounds), share))
+        return tuple(readings[: self.max_readings])
 
-        How usual it is to know such a thing of such an entity; how many facts the relation has;
-        whether what stands at its other end is of the kind that is asked for, and is somebody.
-        """
-        kind = asked_for(_without(text, [mention.span]))
-        fits, rest = self._roles.fits(mention.entity)
-        rows = []
-        for one in asked:
-            relation = one.removeprefix(INVERSE)
-            other = relation if one.startswith(INVERSE) else INVERSE + relation
-            role = math.log(min(max(fits.get(one, rest), rest), 1.0))
-            people = self._kinds.people(other) if kind.who else 0.0
-            count = math.log(1 + self._facts_with[relation])
-            rows.append((role, count, self._kinds.alike(kind.noun, other), people))
-        return np.array(rows, dtype=np.float64).reshape(len(asked), 4)
-
-    def _of_order(
-        self, text: str, mention: Mention, relation: str, likely: Doubles, weight: float
-    ) -> tuple[float, float]:
-        """What the order of words says for asking for the object and the subject of a relation."""
-        label = self._labels["relations"].get(relation, readable(relation))
-        subject, stated = subject_asked(text, mention.span, label)
-        object_, subject = math.log(1 - subject), math.log(subject)
-        if stated:
-            return object_ - subject, subject - object_
-        # The order of other words says which end is meant, never which relation.
-        first = likely[0] + weight * object_ >= likely[1] + weight * subject
-        return (0.0, subject - object_) if first else (object_ - subject, 0.0)
-
-    def _query(self, text: str, entity: str, relation: str, timestamp: int | None) -> Query:
+    def _query(self, entity: str, relation: str, bounds: tuple[int | None, int | None]) -> Query:
         """A query in the words of the dataset's own queries."""
-        inverse = relation.startswith(INVERSE)
-        subject = self._labels["entities"].get(entity, entity)
-        labels = self._labels["relations"]
-        said = [labels.get(hop, hop) for hop in (h.removeprefix(INVERSE) for h in hops(relation))]
-        words = " ".join(said)
-        time = ""
-        if self._calendar and timestamp is not None:
-            time = self._calendar.format(timestamp)
-        asked = f"what {words} {subject} ?" if inverse else query_text(subject, words)
-        asked = text if len(said) > 1 else asked
+        subject, words = self._entity(entity), self._label(relation.removeprefix(INVERSE))
+        now = self._parser.now
+        until = now if bounds[1] is None else bounds[1]
+        # What is not over yet is asked about as far as it is known.
+        ahead = bounds[0] is not None and now is not None and bounds[0] >= now
+        timestamp = until if now is None or until is None or ahead else min(until, now)
+        asked = f"what {words} {subject} ?"
+        if not relation.startswith(INVERSE):
+            asked = query_text(subject, words)
+        dated = self._calendar is not None and timestamp is not None
+        time = self._calendar.format(timestamp) if dated else ""  # type: ignore[union-attr, arg-type]
         return Query(
             "question",
             f"Time {time} {asked}" if time else asked,
             entity,
             relation,
-            timestamp,
+            timestamp if dated else None,
             subject_label=subject,
             relation_label=words,
             prediction=self.dataset.prediction,
         )
 
-    def _facts(self) -> Iterator[Fact]:
-        return (fact for _, fact in stated_facts(self.dataset.corpus))
+    # --- in words -----
 
-    @cached_property
-    def _facts_of(self) -> Counter[str]:
-        """How many facts each entity has."""
-        return Counter(end for fact in self._facts() for end in (fact.subject, fact.object))
+    def in_words(self, query: ConjunctiveQuery) -> str:
+        """What a query asks, in a sentence: ``Ann works for X and X is located in ?``."""
+        return self._phrases.query(query, self._entity, self._calendar)
 
-    @cached_property
-    def _facts_with(self) -> Counter[str]:
-        """How many facts each relation has, repeated ones once."""
-        return Counter(relation for _, relation, _ in {fact[:3] for fact in self._facts()})
+    def _unsaid(self, question: Question, tried: Sequence[Derivation]) -> str:
+        """Why a question with a known name is not understood."""
+        left = [word for word in unaccounted(tried) if word != "?"]
+        steps = sorted((one for one in tried if one.step is not None), key=lambda one: -one.score)
+        near = self._accounts.nearest(question, left, [one.step for one in steps if one.step])
+        relations = ", ".join(self._label(name) for name in near)
+        if not left:
+            return f"no word says what is asked; nearest relations: {relations}"
+        words = " and ".join(map(repr, dict.fromkeys(left)))
+        return f"nothing known is meant by {words}; nearest relations: {relations}"
 
-    @cached_property
-    def _roles(self) -> Roles:
-        return Roles(self._facts())
-
-    @cached_property
-    def _kinds(self) -> Kinds:
-        labels = self._labels["relations"]
-        said = {name: labels.get(name, readable(name)) for name in self._names[1]}
-        return Kinds(self._roles, said, self._labels["entities"])
-
-
-def _spans(times: Sequence[AskedTime]) -> list[tuple[int, int]]:
-    return [one.span for one in times]
+    def _several(
+        self, queries: Sequence[ConjunctiveQuery], names: Sequence[Named], question: Question
+    ) -> str:
+        """What a question that may mean several things may mean."""
+        for name in names:
+            if len(name.entities) > 1:
+                start, end = name.span
+                of = ", ".join(self._entity(one) for one in name.entities[:_CHOICES])
+                return f"{question.text[start:end]!r} may be {of}: name one in full"
+        return "it may mean: " + "; or: ".join(map(self.in_words, queries[:2]))
 
 
-def _without(text: str, spans: Sequence[tuple[int, int]]) -> str:
-    """A text with the parts at some places blanked out; its length stays."""
-    for start, end in spans:
-        text = f"{text[:start]}\0{' ' * (end - start - 1)}{text[end:]}"
-    return text
+def _terms(question: Question, names: Sequence[Named]) -> Iterator[list[Term]]:
+    """The names of a question as terms, with and without those that may be none."""
+    doubtful = [n for n, name in enumerate(names) if name.doubtful][:_DOUBTFUL]
+    for size in range(len(doubtful) + 1):
+        for left_out in combinations(doubtful, size):
+            some = [name for n, name in enumerate(names) if n not in left_out]
+            for chosen in product(*(name.entities[:_CHOICES] for name in some)) if some else ():
+                terms = []
+                for name, entity in zip(some, chosen, strict=True):
+                    tokens = sorted(question.within([name.span]))
+                    first, last = tokens[0], tokens[-1] + 1
+                    terms.append(Term(first, last, entity, (entity,), value=name.doubtful))
+                yield terms
+
+
+def _either(question: Question) -> set[int]:
+    """The tokens of "who or what"."""
+    found: set[int] = set()
+    for n in range(1, len(question) - 1):
+        if (
+            question.word(n) == "or"
+            and {question.word(n - 1), question.word(n + 1)} <= INTERROGATIVES
+        ):
+            found |= {n, n + 1 if question.word(n - 1) == "who" else n - 1}
+    return found
+
+
+def _overlaps(span: tuple[int, int], others: Sequence[tuple[int, int]]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in others)
+
+
+def _shares(scores: Sequence[float]) -> list[float]:
+    weights = [math.exp(one - max(scores)) for one in scores]
+    return [one / sum(weights) for one in weights]

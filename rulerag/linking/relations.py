@@ -11,13 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.mentions import COMMON, WORD, words_of
-from rulerag.linking.thesaurus import thesaurus
+from rulerag.linking.words.classes import ASKING, JOINING, WORD, stem, words_of
+from rulerag.linking.words.thesaurus import thesaurus
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
@@ -42,21 +42,12 @@ _WEIGHTS_BOTH = {
 }  # fmt: skip
 # Words of a question that are this much like one of a label say where the relation stands.
 _ALIKE = 0.3
-JOINING = (COMMON | {"and", "or", "such", "been", "from"}) - {"kind", "name", "thing", "things"}
 # Words that start alike are often of one family, if they share so many letters.
 _FAMILY, _FAMILY_LETTERS = 0.8, 3
-_STRENGTH = 30.0
-_LIKENESS = 1.0
 LEAST_EVIDENCE = 0.15
 """Below it a relation is a guess; questions about nothing known had 0.13 at most, on validation."""
 SOMETHING = "something"
 """What stands for the entity in texts about a relation."""
-# Words that every question has and that tell relations apart by chance alone.
-_ASKING_LIST = """
-what who whom which whose where when does did do tell me please name can could you know
-about i want to find out give list show
-"""
-_ASKING = frozenset(_ASKING_LIST.split())
 
 
 def weights_of(encoder: Encoder | None) -> Mapping[str, float]:
@@ -200,7 +191,7 @@ class SharedMeanings:
             self._sums = np.add.reduceat(self._weights, self._starts)
 
     def _tokens(self, text: str) -> list[str]:
-        words = [w for w in words_of(text) if w not in _ASKING and w != SOMETHING]
+        words = [w for w in words_of(text) if w not in ASKING and w != SOMETHING]
         return [token for token, *_ in self._source.tokens(words)]
 
     def _weight(self, token: str) -> float:
@@ -213,7 +204,8 @@ class SharedMeanings:
         products = (self._source.vectors(tokens) @ self._vectors).toarray()
         found = np.minimum(np.asarray(products, dtype=np.float64), 1.0)
         for row, token in zip(found, tokens, strict=True):
-            np.maximum(row, [_family(stem(token), other) for other in self._stems], out=row)
+            np.maximum(row, [family(stem(token), other) for other in self._stems], out=row)
+            np.maximum(row, [self._source.everyday(token, one) for one in self._known], out=row)
         return found
 
     def scores(self, question: str) -> Doubles:
@@ -237,74 +229,8 @@ class SharedMeanings:
         return result
 
 
-class LearnedRanker:
-    """Ranks what may be asked by examples: relations, their inverses and paths of them.
-
-    A logistic regression over the letters of the question, and its meaning where there is an
-    encoder. What has no example of its own is known by its texts, as :class:`RelationRanker` has
-    them.
-
-    Args:
-        texts: for each thing that may be asked, questions and words for it.
-        encoder: compares meanings too; letters and words alone when None.
-
-    Attributes:
-        names: what may be asked, in the order of the columns of :meth:`scores`.
-    """
-
-    def __init__(self, texts: Mapping[str, Sequence[str]], encoder: Encoder | None = None) -> None:
-        self.names = sorted(texts)
-        self.encoder = encoder
-        self.texts = [list(texts[name]) for name in self.names]
-
-    @cached_property
-    def _likeness(self) -> RelationRanker:
-        """The nearest text of each; what has few examples is known by it."""
-        return RelationRanker(dict(zip(self.names, self.texts, strict=True)), self.encoder)
-
-    @cached_property
-    def _model(self) -> tuple[Any, Any]:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-        from sklearn.linear_model import LogisticRegression
-        from sklearn.pipeline import FeatureUnion
-
-        letters = TfidfVectorizer(analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True)
-        words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True, token_pattern=r"\w+")
-        seen = FeatureUnion([("letters", letters), ("words", words)])
-        flat = [text for one in self.texts for text in one]
-        labels = [name for name, one in zip(self.names, self.texts, strict=True) for _ in one]
-        seen.fit([_blanked(text) for text in flat])
-        model = LogisticRegression(C=_STRENGTH, max_iter=300)
-        return seen, model.fit(self._features(seen, flat), labels)
-
-    def _features(self, seen: Any, texts: Sequence[str]) -> Any:
-        from scipy.sparse import csr_array, hstack
-
-        said = [_blanked(text) for text in texts]
-        letters = seen.transform(said)
-        if self.encoder is None:
-            return letters
-        return hstack([letters, csr_array(_unit(self.encoder.encode(said)))]).tocsr()
-
-    def evidence(self, questions: Sequence[str]) -> Doubles:
-        """As :meth:`RelationRanker.evidence`, examples among the texts."""
-        return self._likeness.evidence(questions)
-
-    def scores(self, questions: Sequence[str]) -> Doubles:
-        """Log-probabilities: shape (questions, names).
-
-        Args:
-            questions: with a blank where the mention stood.
-        """
-        if not questions:
-            return np.zeros((0, len(self.names)))
-        seen, model = self._model
-        found = np.asarray(model.predict_log_proba(self._features(seen, questions)), np.float64)
-        return found + _LIKENESS * self._likeness.scores(questions)
-
-
 @lru_cache(maxsize=100_000)
-def _family(one: str, other: str) -> float:
+def family(one: str, other: str) -> float:
     """How alike two stems are by the letters that they start with: "act" and "actor"."""
     if one == other:
         return 1.0
@@ -314,16 +240,12 @@ def _family(one: str, other: str) -> float:
     return _FAMILY * shared / max(len(one), len(other)) if shared >= _FAMILY_LETTERS else 0.0
 
 
-def _blanked(text: str) -> str:
-    return " ".join(text.replace("\0", f" {SOMETHING} ").casefold().split())
-
-
 def _plain(text: str) -> str:
     return " ".join(word for word in words_of(text) if word != SOMETHING)
 
 
 def _content(text: str) -> str:
-    kept = [word for word in words_of(text.replace("\0", " ")) if word not in _ASKING]
+    kept = [word for word in words_of(text.replace("\0", " ")) if word not in ASKING]
     return " ".join(kept) or text
 
 
@@ -348,9 +270,9 @@ def shared_words(
     Returns:
         The places, and whether they are of words that say the label.
     """
-    said = [word for word in words_of(label) if word not in but and word not in _ASKING]
+    said = [word for word in words_of(label) if word not in but and word not in ASKING]
     places = [(match.group().casefold(), match.span()) for match in WORD.finditer(text)]
-    words = [(word, span) for word, span in places if word not in _ASKING]
+    words = [(word, span) for word, span in places if word not in ASKING]
     stems = {stem(word) for word in said}
     found = [span for word, span in words if stem(word) in stems]
     if found:
@@ -365,11 +287,3 @@ def shared_words(
     if found:
         return found, True
     return [span for word, span in words if word not in JOINING], False
-
-
-def stem(word: str) -> str:
-    """A word without its most usual endings, for comparing words alone."""
-    for ending in ("ing", "ied", "ies", "ed", "es", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word

@@ -11,10 +11,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.direction import AUXILIARIES, INVERSE, PREPOSITIONS
-from rulerag.linking.mentions import WORD, words_of
-from rulerag.linking.relations import stem
-from rulerag.linking.thesaurus import thesaurus
+from rulerag.linking.words.classes import (
+    INVERSE,
+    PREPOSITIONS,
+    stem,
+    words_of,
+)
+from rulerag.linking.words.thesaurus import thesaurus
 from rulerag.types import Fact
 
 Doubles = npt.NDArray[np.float64]
@@ -37,16 +40,15 @@ city country town state place location region territory territorial county provi
 venue island continent river headquarters capital birthplace residence street address entity
 office in birth death
 """
-_NO_NOUNS_LIST = "the a an or and one it that"
-_PEOPLE, _OF_PEOPLE, _PLACES, _NO_NOUNS = (
-    frozenset(one.split()) for one in (_PEOPLE_LIST, _OF_PEOPLE_LIST, _PLACES_LIST, _NO_NOUNS_LIST)
+PEOPLE, _OF_PEOPLE, _PLACES = (
+    frozenset(one.split()) for one in (_PEOPLE_LIST, _OF_PEOPLE_LIST, _PLACES_LIST)
 )
 # The words that names at an end have most are kept, if two have them or few have names.
 _WORDS_KEPT, _FEW = 60, 20
 # What a label says of entities that only often stand there too.
 _OTHER_LABEL = 0.8
-# A noun has this many words at most; what was found of so many nouns is kept.
-_NOUN_WORDS, _NOUNS_KEPT = 4, 1000
+# What was found of so many nouns is kept.
+_NOUNS_KEPT = 1000
 
 
 class Roles:
@@ -81,17 +83,26 @@ class Roles:
         self._counts = together.diagonal()
         self._share = together.multiply(1.0 / (1.0 + self._counts[:, None])).tocsr()
 
-    def fits(self, entity: str) -> tuple[dict[str, float], float]:
+    def fits(self, *entities: str) -> tuple[dict[str, float], float]:
         """For each role, the largest share of entities with some role of this one that have both.
 
         Args:
-            entity: a raw name.
+            entities: raw names; of several the mean is given.
 
         Returns:
             By role 1 where a fact says so and the share where others have both; and the share of
             all other roles, which is what may be among entities that nobody has seen: small where
             a role of this entity has been seen often (Laplace's rule).
         """
+        each = [self._fits(one) for one in entities]
+        if len(each) == 1:
+            return each[0]
+        names = {name for found, _ in each for name in found}
+        number = max(len(each), 1)
+        mean = {name: sum(found.get(name, rest) for found, rest in each) / number for name in names}
+        return mean, sum(rest for _, rest in each) / number if each else 1.0
+
+    def _fits(self, entity: str) -> tuple[dict[str, float], float]:
         mine = self._of.get(entity)
         if mine is None:
             return {}, 1.0
@@ -100,6 +111,21 @@ class Roles:
         found = {self.names[n]: float(x) for n, x in zip(columns, best.data, strict=True)}
         rest = 1.0 / (2.0 + float(self._counts[mine].max()))
         return found | {self.names[n]: 1.0 for n in mine}, rest
+
+    def held(self, entity: str) -> list[str]:
+        """The roles that facts give an entity."""
+        return [self.names[n] for n in self._of.get(entity, ())]
+
+    def share(self, role: str, other: str) -> float:
+        """The share of the entities with one role that have another."""
+        places = self._places
+        if role not in places or other not in places:
+            return 0.0
+        return float(self.shares[places[role], places[other]])
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {role: n for n, role in enumerate(self.names)}
 
     def entities(self) -> Iterable[tuple[str, list[int]]]:
         """Each entity with the numbers of its roles, in :attr:`names`."""
@@ -124,40 +150,6 @@ class AnswerKind:
 
     noun: str = ""
     who: bool = False
-
-
-def asked_for(text: str) -> AnswerKind:
-    """The kind of thing that a question asks for, by its first interrogative.
-
-    "Who or what" asks for anything.
-
-    Args:
-        text: the question, with a blank where the mention stood.
-    """
-    blank = text.find("\0")
-    tokens = [(m.group().casefold(), m.start()) for m in WORD.finditer(text)]
-    words = [word for word, _ in tokens]
-    asking = ("what", "which", "who", "whom", "whose")
-    first = next((n for n, word in enumerate(words) if word in asking), None)
-    if first is None or words[first + 1 : first + 2] == ["or"]:
-        return AnswerKind()
-    if words[first] not in ("what", "which"):
-        return AnswerKind(who=True)
-    noun: list[str] = []
-    behind = blank > tokens[first][1]
-    for word, start in tokens[first + 1 :]:
-        ends = word in AUXILIARIES or word in PREPOSITIONS or word in _NO_NOUNS
-        if ends or (behind and start > blank):
-            break
-        noun.append(word)
-    following = words[first + 1 + len(noun) :]
-    if not noun or len(noun) > _NOUN_WORDS:
-        return AnswerKind()
-    if following[:1] and following[0] in AUXILIARIES:  # "which sports team did"
-        return AnswerKind(noun[-1])
-    if following[:1] and following[0] in PREPOSITIONS and AUXILIARIES.intersection(following):
-        return AnswerKind()  # "which head of government did"
-    return AnswerKind(noun[0])  # "which company produced"
 
 
 class Kinds:
@@ -248,9 +240,20 @@ class Kinds:
             self._nouns[noun] = self._of_noun(noun)
         return float(self._nouns[noun][place])
 
-    def _of_noun(self, noun: str) -> Doubles:
+    def stated(self, noun: str, role: str) -> float:
+        """How alike what a noun names is to what the label of an end says stands there."""
+        place = self._place.get(role)
+        if place is None or not noun:
+            return 0.0
+        return float(self._said[[place]].multiply(self._alike(noun)[None, :]).max())
+
+    def _alike(self, noun: str) -> Doubles:
+        """How alike a noun is to each word of labels and names."""
         products = (thesaurus().vectors([noun]) @ self._vectors).toarray()[0]
-        alike = np.where(self._stems == stem(noun), 1.0, np.minimum(products, 1.0))
+        return np.where(self._stems == stem(noun), 1.0, np.minimum(products, 1.0))
+
+    def _of_noun(self, noun: str) -> Doubles:
+        alike = self._alike(noun)
         said = np.asarray(self._said.multiply(alike[None, :]).max(axis=1).toarray()).ravel()
         others = _OTHER_LABEL * (self._shares * said[None, :]).max(axis=1, initial=0)
         named = np.minimum(self._named @ alike, 1.0)
@@ -277,10 +280,10 @@ def _somebody(inverse: bool, label: str) -> tuple[bool, bool]:
         return False, False
     if inverse:
         birth = any(word in ("birth", "death") for word in words)
-        return bool(bases[-1] & _PEOPLE), birth or bool(bases[-1] & _PLACES)
+        return bool(bases[-1] & PEOPLE), birth or bool(bases[-1] & _PLACES)
     named = [
         *([bases[0]] if len(bases) > 1 else []),
         *map(frozenset, map(thesaurus().bases, _aside(label))),
     ]
-    people = any(one & _PEOPLE for one in named) or any(one & _OF_PEOPLE for one in bases)
+    people = any(one & PEOPLE for one in named) or any(one & _OF_PEOPLE for one in bases)
     return people, len(bases) > 1 and bool(bases[0] & _PLACES)

@@ -8,18 +8,15 @@ from functools import cached_property
 
 from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
-from rulerag.linking.direction import INVERSE
-from rulerag.linking.examples import hops
 from rulerag.linking.linker import QuestionLinker
+from rulerag.linking.words.classes import INVERSE
 from rulerag.protocols import RuleSelector
 from rulerag.retrieval.dense.encoders import load_encoder
-from rulerag.rules import HOP, Atom, Rule, RuleQuality
+from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Query
 
 # What defines the inverse of a relation is certain; a count would say less.
 _CERTAIN = 1.0
-# As many atoms as a mined rule has at most: more hops find too many documents to follow.
-_MOST_ATOMS = 3
 
 
 @register("selector", "linked")
@@ -104,25 +101,11 @@ class LinkedSelector:
         return sorted(rules, key=lambda rule: -rule.ranking_confidence)
 
     def _rules(self, query: Query, relation: str) -> list[Rule]:
-        if HOP in relation:
-            return self._of_path(query, relation)
         bare = relation.removeprefix(INVERSE)
         (rules,) = self.selector.select([replace(query, relation=bare, relations=())])
         if bare == relation:
             return rules
         return [definition(bare, temporal=query.timestamp is not None), *map(inverted, rules)]
-
-    def _of_path(self, query: Query, path: str) -> list[Rule]:
-        """What a path is, and for each of its hops what the rules of the hop put in its place."""
-        parts = hops(path)
-        found = [path_rule(path, [None] * len(parts), temporal=query.timestamp is not None)]
-        for place, hop in enumerate(parts):
-            for rule in self._rules(query, hop):
-                if rule.head.relation == hop and len(rule.body) + len(parts) - 1 <= _MOST_ATOMS:
-                    instead = [rule if n == place else None for n in range(len(parts))]
-                    found.append(path_rule(path, instead, temporal=rule.temporal))
-        distinct = {rule.id: rule for rule in found}
-        return sorted(distinct.values(), key=lambda rule: -rule.ranking_confidence)
 
 
 def weighed(rule: Rule, probability: float) -> Rule:
@@ -166,31 +149,3 @@ def itself(relation: str, *, temporal: bool) -> Rule:
     quality = RuleQuality(confidence=_CERTAIN, pca_confidence=_CERTAIN, standard_confidence=1.0)
     atom = Atom(relation, "?x", "?y")
     return Rule(atom, (atom,), temporal=temporal, quality=quality, miner="stated")
-
-
-def path_rule(path: str, instead: Sequence[Rule | None], *, temporal: bool) -> Rule:
-    """What a path leads to, as a rule: ``^r / s(?x, ?y) <= r(?z, ?x), s(?z, ?y)``.
-
-    Args:
-        path: relations parted by `` / ``.
-        instead: for each hop a rule whose body takes its place, with that rule's quality; None
-            leaves the hop as it is.
-        temporal: whether the atoms are dated.
-    """
-    parts = hops(path)
-    ends = ["?x", *(f"?z{n}" for n in range(1, len(parts))), "?y"]
-    body: list[Atom] = []
-    quality = RuleQuality(confidence=_CERTAIN, pca_confidence=_CERTAIN, standard_confidence=1.0)
-    for n, (hop, rule) in enumerate(zip(parts, instead, strict=True)):
-        start, end = ends[n], ends[n + 1]
-        if rule is None:
-            back = hop.startswith(INVERSE)
-            body.append(Atom(hop.removeprefix(INVERSE), *((end, start) if back else (start, end))))
-            continue
-        quality = rule.quality
-        names = {rule.head.subject: start, rule.head.object: end}
-        for atom in rule.body:
-            both = (names.get(one, f"{one}_{n}") for one in (atom.subject, atom.object))
-            body.append(Atom(atom.relation, *both))
-    head = Atom(path, "?x", "?y")
-    return Rule(head, tuple(body), temporal=temporal, quality=quality, miner="path")

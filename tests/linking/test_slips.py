@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.linking import MentionFinder
-from rulerag.linking.slips import slips
+from rulerag.linking.words.slips import slips
 
 NAMES = ("Iran", "Bean Cars", "Cars", "Head of Government (Nigeria)", "Government (Nigeria)")
 NAMES += ("Citizen (Zambia)", "Citizen (Namibia)", "basketball", "basket", "two men", "wto")

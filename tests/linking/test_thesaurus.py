@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from rulerag.linking.relations import RelationRanker, SharedMeanings, shared_words
-from rulerag.linking.thesaurus import Thesaurus, thesaurus
+from rulerag.linking.words.thesaurus import Thesaurus, thesaurus
 from training.shipped import thesaurus as made
 
 # Two senses of "film", of "movie" the first; "picture show" derives from it; "show" is above.

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from rulerag.kg import Calendar
-from rulerag.linking.dates import stated_times
-from rulerag.linking.mentions import MentionFinder
+from rulerag.linking.words.dates import stated_times
+from rulerag.linking.words.mentions import MentionFinder
 from rulerag.types import Document
 
 

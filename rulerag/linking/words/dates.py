@@ -91,6 +91,70 @@ def asked_times(text: str, calendar: Calendar) -> list[AskedTime]:
     return found
 
 
+_BOUNDS = {
+    "before": (None, "start"), "prior to": (None, "start"), "until": (None, "end"),
+    "till": (None, "end"), "by": (None, "end"), "up to": (None, "end"),
+    "after": ("end", None), "since": ("start", None), "from": ("start", None),
+}  # fmt: skip
+_WHEN = rf"(?:{_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|\d{{4}})"
+_RANGE = re.compile(
+    rf"[,(]?\s{{0,9}}\b(?:between|from)\s{{1,9}}({_WHEN})\s{{1,9}}(?:and|to|until|till)"
+    rf"\s{{1,9}}({_WHEN})\b[,)]?",
+    re.IGNORECASE,
+)
+_ONE = re.compile(
+    rf"[,(]?\s{{0,9}}\b(?:(in|on|at|by|as of|during|throughout|until|till|up to|before|prior to"
+    rf"|after|since|from)\s{{1,9}})?(?:the (?:year|month of|end of) |year )?({_WHEN})\b[,)]?",
+    re.IGNORECASE,
+)
+
+
+class AskedPeriod(NamedTuple):
+    """The time that facts are asked of, in the steps of a calendar; None where it is open.
+
+    Args:
+        since: its first step.
+        until: its last.
+        spans: where it stands in the question, in characters.
+    """
+
+    since: int | None
+    until: int | None
+    spans: tuple[tuple[int, int], ...]
+
+
+def asked_period(text: str, calendar: Calendar) -> AskedPeriod | None:
+    """The period that a question is about: "in 2014", "before May 2014", "from 2010 to 2012".
+
+    Args:
+        text: the question.
+        calendar: of the graph.
+    """
+    if calendar.unit == "step":
+        return None
+    for match in _RANGE.finditer(text):
+        first, last = (_steps(written, calendar) for written in match.groups())
+        if first and last:
+            return AskedPeriod(first[0], last[-1], (match.span(),))
+    for match in _ONE.finditer(text):
+        steps = _steps(match.group(2), calendar)
+        if not steps:
+            continue
+        first, last = steps[0], steps[-1]
+        start, end = _BOUNDS.get((match.group(1) or "in").casefold(), ("start", "end"))
+        outer = {"start": first, "end": last}
+        if start == "end":
+            return AskedPeriod(last + calendar.step, None, (match.span(),))
+        if end == "start":
+            return AskedPeriod(None, first - calendar.step, (match.span(),))
+        return AskedPeriod(outer.get(start or ""), outer.get(end or ""), (match.span(),))
+    return None
+
+
+def _steps(written: str, calendar: Calendar) -> list[int]:
+    return [step for day in _days(written) for step in _step(day, calendar)]
+
+
 def _step(day: datetime, calendar: Calendar) -> Iterator[int]:
     for form in (f"{day:%Y-%m-%d}", f"{day.year:04}"):
         try:

@@ -5,7 +5,7 @@ a dozen at most, so that is some two hundred look-ups however many names there a
 over all names finds the same runs and has to be built first. (Of RuleQA-N's 75,449 names the one of
 pyahocorasick 2 finds the same in its sentences, 1.1 times as fast, and 1.8 times in texts of thirty
 sentences, when it was built for half as long as this dictionary takes.) Names with a slip are found
-by the words that they share with the question (:mod:`~rulerag.linking.slips`).
+by the words that they share with the question (:mod:`~rulerag.linking.words.slips`).
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
-from rulerag.linking.slips import NearNames
-from rulerag.linking.thesaurus import thesaurus
+from rulerag.linking.words.classes import (
+    AUXILIARIES,
+    COMMON,
+    INTERROGATIVES,
+    PREPOSITIONS,
+    SHARING,
+    STOP_WORDS,
+    WORD,
+    folded,
+    words_of,
+)
+from rulerag.linking.words.slips import NearNames
+from rulerag.linking.words.thesaurus import thesaurus
 
-WORD = re.compile(r"\w+")
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
-# A name of one word that is any of these is no name in a question.
-_COMMON_LIST = """
-answer case everyone everything going idea looking next wonder say somebody
-a an and any are as at be been by can could did do does during for from had has have he her
-him his how i in is it its kind me my name of on one or please she since some someone something
-tell that the their them they thing things this to us was we were what when where which who
-whom whose why will with would you
-"""
-COMMON = frozenset(_COMMON_LIST.split())
+# How much less a part of a name counts, and a word that is one but for its ending.
+_PART, _INFLECTED = 0.85, 0.8
+# Entities of one spelling differ by less than this; a word that is part of more names is none.
+_EQUAL, _MOST_NAMES = 0.1, 4
 # What a slip takes off a name's score, and what a word that is none adds to it.
 _SLIP, _STRANGE = 1.3, 2.0
 # The most unlikely slip from words that mean something else.
@@ -52,6 +58,7 @@ class Mention:
         score: how much of the question it explains; larger is better, comparable in one question.
         name: the words of the entity that were found; another spelling where it was a slip.
         exact: whether it is spelt as the entity is.
+        part: whether it is a part of the name alone.
     """
 
     entity: str
@@ -59,11 +66,22 @@ class Mention:
     score: float
     name: str
     exact: bool = True
+    part: bool = False
 
 
-def words_of(text: str) -> list[str]:
-    """The words of a text as names are compared: case folded, without marks."""
-    return [word.casefold() for word in WORD.findall(text)]
+class Named(NamedTuple):
+    """A place in a question where a name stands.
+
+    Args:
+        span: in characters.
+        entities: who it may be, the likeliest first; more than one where several have the name.
+        doubtful: whether it may as well be a word of the sentence: one that is not written as a
+            name.
+    """
+
+    span: tuple[int, int]
+    entities: tuple[str, ...]
+    doubtful: bool = False
 
 
 class MentionFinder:
@@ -112,7 +130,7 @@ class MentionFinder:
         Args:
             text: the question.
         """
-        tokens = [(m.group().casefold(), m.start(), m.end()) for m in WORD.finditer(text)]
+        tokens = [(folded(m.group()), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
         mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
         for mention in mentions or self._misspelt(text, tokens, every=True):
@@ -120,6 +138,107 @@ class MentionFinder:
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
         return sorted(found.values(), key=lambda one: (-one.score, one.entity))
+
+    def names(self, text: str, free: Sequence[tuple[int, int]] = ()) -> list[Named]:
+        """The names of a question, from left to right, without overlap: the likeliest.
+
+        Besides whole names and slips of the pen, parts of names count ("Harbour Analytics" of
+        "Harbour Analytics Ltd", "Dr Nowicka" of "Dr. Marta Nowicka"), and values in the plural.
+
+        Args:
+            text: the question.
+            free: places that hold none, such as its times.
+        """
+        tokens = [(folded(m.group()), m.start(), m.end()) for m in WORD.finditer(text)]
+        found: dict[tuple[int, int], list[Mention]] = {}
+        others = (*self._parts_of_names(text, tokens), *self._inflected(tokens))
+        for mention in (*self.find(text), *others):
+            found.setdefault(mention.span, []).append(mention)
+        ranked = sorted(found.items(), key=lambda one: (-max(m.score for m in one[1]), one[0]))
+        names: list[Named] = []
+        parts: list[Named] = []
+        for span, mentions in ranked:
+            words = [word for word, start, end in tokens if span[0] <= start and end <= span[1]]
+            lower = len(words) == 1 and text[span[0]].islower()
+            best = max(one.score for one in mentions)
+            taken = (*(one.span for one in names), *free)
+            if any(start < span[1] and span[0] < end for start, end in taken) or not any(
+                one.exact or self._may_slip(words) for one in mentions
+            ):
+                continue
+            if not self._is_sentence(words, lower=lower):
+                near = (one.entity for one in mentions if one.score >= best - _EQUAL)
+                name = Named(span, tuple(dict.fromkeys(near)), lower)
+                names.append(name)
+                parts += [name] * (lower and mentions[0].part)
+        # "clinic" is the name of a clinic only where there is no other name.
+        rest = [name for name in names if name not in parts]
+        return sorted(rest or names)
+
+    @staticmethod
+    def _may_slip(words: Sequence[str]) -> bool:
+        """Whether words may be a name with a slip: some word is not English."""
+        return not all(word in thesaurus() or word in STOP_WORDS for word in words)
+
+    @staticmethod
+    def _is_sentence(words: Sequence[str], *, lower: bool) -> bool:
+        """Whether words belong to the sentence, though somebody is called so."""
+        if all(word in INTERROGATIVES | AUXILIARIES | {"or"} for word in words):
+            return True
+        return lower and words[0] in STOP_WORDS | SHARING | {"made"}
+
+    def _inflected(self, tokens: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
+        """Values in the plural: "engineers"."""
+        for word, start, end in tokens:
+            if word in STOP_WORDS or word.endswith(("ed", "ing")):
+                continue
+            base = next((one for one in thesaurus().bases(word)[1:] if one in self._entities), None)
+            for entity in self._entities.get(base, ()) if base else ():
+                yield Mention(entity, (start, end), _INFLECTED * self._weight(base), word)
+
+    def _parts_of_names(
+        self, text: str, tokens: Sequence[tuple[str, int, int]]
+    ) -> Iterator[Mention]:
+        """Runs of words that stand in a name in this order, written as names are."""
+        for first in range(len(tokens)):
+            known = len(tokens)
+            for last in range(first, min(first + self._longest, len(tokens))):
+                if tokens[last][0] not in self._names_with:
+                    known = last
+                    break
+            for last in range(min(known, first + self._longest), first, -1):
+                run = [word for word, *_ in tokens[first:last]]
+                span = tokens[first][1], tokens[last - 1][2]
+                key = " ".join(run)
+                if key in self._entities or not self._like_name(text, run, span, tokens[last - 1]):
+                    continue
+                names = min((self._names_with[word] for word in run), key=len)
+                whole = [name for name in names if _holds_in_order(name.split(), run)]
+                if whole and (len(run) > 1 or len(whole) <= _MOST_NAMES):
+                    score = _PART * self._weight(key)
+                    for entity in dict.fromkeys(e for name in whole for e in self._entities[name]):
+                        yield Mention(entity, span, score, text[slice(*span)], part=True)
+
+    @staticmethod
+    def _like_name(
+        text: str, run: Sequence[str], span: tuple[int, int], last: tuple[str, int, int]
+    ) -> bool:
+        """Whether a run of words is written as a name is, or is no English."""
+        if all(word in STOP_WORDS | PREPOSITIONS or word.isdigit() for word in run):
+            return False
+        if len(run) == 1 and run[0] in thesaurus():
+            return False
+        capital = text[span[0]].isupper() and text[last[1]].isupper()
+        return capital or all(word not in thesaurus() for word in run)
+
+    @cached_property
+    def _names_with(self) -> dict[str, list[str]]:
+        """The names that each word stands in."""
+        found: dict[str, list[str]] = {}
+        for key in self._entities:
+            for word in set(key.split()):
+                found.setdefault(word, []).append(key)
+        return found
 
     def spans(self, text: str) -> list[tuple[int, int, tuple[str, ...]]]:
         """The names in a text, from left to right, without overlap; of two the longer counts.
@@ -134,7 +253,7 @@ class MentionFinder:
             For each its start and end, in characters, and the entities that have the name.
         """
         tokens = list(WORD.finditer(text))
-        words = [token.group().casefold() for token in tokens]
+        words = [folded(token.group()) for token in tokens]
         found = []
         place = 0
         while place < len(words):
@@ -246,6 +365,12 @@ class MentionFinder:
     @cached_property
     def _keys(self) -> list[str]:
         return list(self._entities)
+
+
+def _holds_in_order(words: Sequence[str], run: Sequence[str]) -> bool:
+    """Whether the words of a run stand among others in the same order."""
+    rest = iter(words)
+    return all(any(word == other for other in rest) for word in run)
 
 
 def spellings(

@@ -1,0 +1,262 @@
+"""Which words of a question a relation accounts for, and which are left without an account.
+
+A question is understood where every word that is more than a joint is accounted for: by a name, a
+time, a form of asking, a relation, or the kind of what stands at its end. "Is Anna married?" of a
+graph that knows nothing of marriage leaves "married", and is refused for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from rulerag.linking.question import Question
+from rulerag.linking.relations import SOMETHING, RelationRanker, family
+from rulerag.linking.roles import PEOPLE, Kinds, Roles
+from rulerag.linking.steps import Step
+from rulerag.linking.words.classes import (
+    ANYTHING,
+    ASKING,
+    INVERSE,
+    LIGHT_VERBS,
+    ORGANISATIONS,
+    PLACES,
+    PREPOSITIONS,
+    STOP_WORDS,
+    stem,
+    words_of,
+)
+from rulerag.linking.words.thesaurus import thesaurus
+
+# Chosen on validation questions (benchmarks/asking): how alike a word is to one of a label that
+# accounts for it, where it is that word itself, and a noun to what stands at an end.
+_ALIKE, _SAME, _KIND = 0.35, 0.9, 0.3
+# How alike the meanings of words and relation are, where no single word says it.
+_MEANING = 0.6
+# From here on people, or places, stand at an end (roles.Kinds.people).
+_PEOPLE_THERE, _PLACES_THERE, _NOBODY_THERE = 0.5, -0.5, 0.3
+_HUMAN_LIST = """
+person worker professional official leader relative artist performer expert soldier employee adult
+ruler
+"""
+_HUMAN = tuple(_HUMAN_LIST.split())
+_HUMAN_ALIKE, _HUMAN_ENDINGS = 0.26, ("er", "or", "ist", "ian", "ant", "man", "ee")
+_SITUATED = ("based", "located", "situated", "find", "found")
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What a step accounts for.
+
+    Args:
+        left: words that nothing accounts for.
+        relation: how many words say the relation.
+        kinds: how many say what stands at its end.
+        exact: how alike the least alike of its words is to one of the label, from 0 to 1.
+    """
+
+    left: tuple[str, ...]
+    relation: int
+    kinds: int
+    exact: float
+
+
+class Accounts:
+    """Accounts for the words of questions by relations and kinds.
+
+    Args:
+        relations: how each is said.
+        roles: what entities stand at the ends of.
+        kinds: what kind of things stand there.
+    """
+
+    def __init__(self, relations: RelationRanker, roles: Roles, kinds: Kinds) -> None:
+        self._relations, self._roles, self._kinds = relations, roles, kinds
+
+    @cached_property
+    def _words(self) -> dict[str, list[str]]:
+        """The words that say each relation."""
+        found = {}
+        for name, texts in zip(self._relations.names, self._relations.texts, strict=True):
+            every = {w for text in texts for w in words_of(text)} - ASKING - {SOMETHING}
+            found[name] = sorted(every - STOP_WORDS - PREPOSITIONS) or sorted(every)
+        return found
+
+    @cached_property
+    def has_places(self) -> bool:
+        """Whether some end is known to be of places."""
+        return any(self._kinds.people(role) <= _PLACES_THERE for role in self._roles.names)
+
+    def alike(self, question: Question, token: int, relation: str) -> float:
+        """How alike a word is to the words of a relation, from 0 to 1."""
+        words = [question.tokens[token].word, *question.phrases_of(token)]
+        return max((alike(one, said) for one in words for said in self._words[relation]), default=0)
+
+    def _says_another(self, question: Question, token: int) -> bool:
+        """Whether a word is that of some relation's label."""
+        if token not in question.says_relation:
+            question.says_relation[token] = any(
+                self.alike(question, token, name) > _SAME for name in self._words
+            )
+        return question.says_relation[token]
+
+    def names_kind(self, question: Question, token: int, role: str) -> bool:
+        """Whether a noun may name what stands at an end of a relation.
+
+        Where the graph knows nothing of such things, a noun that stands where kinds do ("which
+        castles") is believed, unless it is a person's: "nurses" would be a condition.
+        """
+        word, people = question.tokens[token].word, self._kinds.people(role)
+        if word in ANYTHING:
+            return True
+        relation = role.removeprefix(INVERSE)
+        said = self.alike(question, token, relation) >= _ALIKE or any(
+            thesaurus().is_kind(word, one) for one in self._words[relation]
+        )
+        wrong = (people > _PEOPLE_THERE and not is_human(word)) or (
+            people < _PLACES_THERE and word not in PLACES
+        )
+        if said and not wrong:
+            return True
+        if word in ORGANISATIONS:
+            return people <= _NOBODY_THERE
+        if word in PLACES and people <= _PLACES_THERE:
+            return True
+        if token in question.named:  # it may be a value, so that labels alone make it a kind
+            return self._kinds.stated(word, role) >= _KIND
+        if self._kinds.alike(word, role) >= _KIND or self._does(question, token, role):
+            return True
+        return (
+            token in question.kind_places
+            and people <= _NOBODY_THERE
+            and not is_human(word)
+            and not (word in PLACES and self.has_places)
+            and word in thesaurus()
+            and not self._known_elsewhere(question, token, relation)
+        )
+
+    def _does(self, question: Question, token: int, role: str) -> bool:
+        """Whether a noun names who does what most at an end do: "rulers" of who has ruled."""
+        if not question.tokens[token].word.rstrip("s").endswith(("er", "or")):
+            return False
+        return any(
+            not other.startswith(INVERSE)
+            and other != role
+            and self._roles.share(role, other) >= _PEOPLE_THERE
+            and self.alike(question, token, other) > _ALIKE
+            for other in self._roles.names
+        )
+
+    def _known_elsewhere(self, question: Question, token: int, relation: str) -> bool:
+        """Whether a noun names what stands at another end, or is the word of another relation."""
+        word = question.tokens[token].word
+        return any(self._kinds.alike(word, role) >= 2 * _KIND for role in self._roles.names) or any(
+            self.alike(question, token, name) >= _SAME for name in self._words if name != relation
+        )
+
+    def of(
+        self,
+        question: Question,
+        words: Sequence[int],
+        step: Step,
+        *,
+        nouns: Collection[int] = (),
+        asked_noun: int | None = None,
+        apposed: int | None = None,
+    ) -> Account:
+        """What a step accounts for of some words.
+
+        Args:
+            question: the question.
+            words: the tokens that need an account.
+            step: the relation, and the end that is asked for.
+            nouns: tokens that may name what stands at that end.
+            asked_noun: the token behind "which" or "how many", which must.
+            apposed: the token before a name, which says what the name is: "the film Alien".
+        """
+        left, relation, kinds = [], 0, 0
+        exact = 1.0
+        for token in words:
+            word = question.tokens[token].word
+            near = self.alike(question, token, step.relation)
+            if token == asked_noun:
+                if self.names_kind(question, token, step.role):
+                    kinds += 1
+                    relation += self._kinds.stated(word, step.role) >= _SAME
+                else:
+                    left.append(word)
+            elif token == apposed and (
+                near >= _ALIKE
+                or self.names_kind(question, token, step.asked)
+                or any(thesaurus().is_kind(word, one) for one in self._words[step.relation])
+            ):
+                continue
+            elif near > _SAME or (near >= _ALIKE and not self._says_another(question, token)):
+                relation += 1
+                if word not in LIGHT_VERBS | ANYTHING:
+                    exact = min(exact, near)
+            elif (token in nouns or token in question.kind_places) and self.names_kind(
+                question, token, step.role
+            ):
+                kinds += 1
+            else:
+                left.append(word)
+        if relation or kinds:
+            there = self._kinds.people(step.role) <= _PLACES_THERE
+            needless = LIGHT_VERBS | ANYTHING | (frozenset(_SITUATED) if there else frozenset())
+            left = [word for word in left if word not in needless]
+        if left and step.meaning >= _MEANING:
+            relation, left = relation + len(left), []
+        return Account(tuple(left), relation, kinds, exact if words else 0.0)
+
+    def kind_says(self, question: Question, token: int | None, role: str, *, where: bool) -> bool:
+        """Whether the kind that is asked for alone says what is asked: "in which city is M ?".
+
+        Args:
+            question: the question.
+            token: the noun; None where there is none.
+            role: the end that it may stand at.
+            where: whether the question asks for a place.
+        """
+        word = "" if token is None else question.tokens[token].word
+        places = self._kinds.people(role) <= _PLACES_THERE
+        if places and (where or word in PLACES):
+            return True
+        nouns = ("city", "country", "town") if where else ()
+        named = max((self._kinds.alike(one, role) for one in nouns), default=0.0)
+        return max(named, self._kinds.stated(word, role) if word not in ANYTHING else 0.0) >= _KIND
+
+    def nearest(self, question: Question, left: Sequence[str], steps: Sequence[Step]) -> list[str]:
+        """The three relations that come nearest to words that nothing accounts for."""
+        tokens = [n for n, token in enumerate(question.tokens) if token.word in left]
+        best = {step.relation: -n for n, step in reversed(list(enumerate(steps)))}
+
+        def near(name: str) -> tuple[float, int]:
+            likeness = [self.alike(question, token, name) for token in tokens]
+            return max(likeness, default=0.0), best.get(name, -len(best) - 1)
+
+        return sorted(self._words, key=lambda name: (*(-one for one in near(name)), name))[:3]
+
+
+@lru_cache(maxsize=200_000)
+def alike(word: str, other: str) -> float:
+    """How alike two words are, by form, by the thesaurus and by everyday use, from 0 to 1."""
+    words = thesaurus()
+    if stem(word) == stem(other) or set(words.bases(word)) & set(words.bases(other)):
+        return 1.0
+    return max(
+        words.alike(word, other), family(stem(word), stem(other)), words.everyday(word, other)
+    )
+
+
+@lru_cache(maxsize=10_000)
+def is_human(noun: str) -> bool:
+    """Whether a noun is of people: "nurses", "the director"."""
+    words = thesaurus()
+    bases = set(words.bases(noun))
+    return (
+        bool(bases & PEOPLE)
+        or any(base.endswith(_HUMAN_ENDINGS) for base in bases)
+        or any(words.alike(noun, one) >= _HUMAN_ALIKE for one in _HUMAN)
+    )

@@ -1,0 +1,96 @@
+"""What a question wants: entities, how many, yes or no, a time, the first or the last."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rulerag.queries import Form
+
+Span = tuple[int, int]
+
+_POLITE = re.compile(
+    r"\W*(?:(?:please|hi|hello|hey|ok|so|and|now)\b[\s,]*"
+    r"|(?:can|could|would|will) (?:you|anyone|somebody) (?:please )?"
+    r"|do you (?:happen to )?know\b|any idea\b|i(?:'d| would) like to (?:know|see)\b"
+    r"|i (?:want|need) to know\b|i wonder\b|i am looking for\b|i'm looking for\b"
+    r"|tell me\b|let me know\b|remind me\b|find out\b|say\b"
+    r"|(?:give|show|get|find|list|name|tell)(?: me| us| out)?\b(?: all\b| the names? of\b)*)\s*",
+    re.IGNORECASE,
+)
+_WHETHER = re.compile(
+    r"^\W*(?:whether|if)\b|\bis it (?:true|correct|the case)(?: that)?\b|\btrue or false\b|"
+    r"\b(?:right|correct|true|isn't it)\?*$",
+    re.IGNORECASE,
+)
+_YES_OR_NO = re.compile(
+    r"^\W*(?:is|are|was|were|am|do|does|did|has|have|had|can|could|may|might|will|would)\b",
+    re.IGNORECASE,
+)
+_COUNT = re.compile(
+    r"\bhow many\b|\b(?:what is |what's |what was )?the (?:total )?(?:number|count) of\b|"
+    r"^\W*(?:number of|count(?: of| all| the)?)\b",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"\b(?:since |until |from )?when\b(?: exactly)?|"
+    r"\b(?:in |on |at |since |until )?(?:what|which) (?:year|month|day|date|time)s?\b|"
+    r"\b(?:what|which) (?:is|was) the (?:year|month|day|date)\b(?: (?:when|that|of|in which)\b)?",
+    re.IGNORECASE,
+)
+_ORDER = {
+    "first": re.compile(r"\b(?:the )?(?:very )?(?:first|earliest)\b", re.IGNORECASE),
+    "last": re.compile(
+        r"\b(?:the )?(?:very )?(?:last|latest|newest|most recent(?:ly)?)\b", re.IGNORECASE
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AskedForm:
+    """What a question wants, and the words that say so.
+
+    Args:
+        form: of the query.
+        spans: where these words stand, in characters.
+    """
+
+    form: Form
+    spans: tuple[Span, ...] = ()
+
+
+def asked_form(text: str, *, dated: bool, names: Sequence[Span] = ()) -> AskedForm:
+    """What a question wants, by the words that it is asked with.
+
+    Args:
+        text: the question.
+        dated: whether facts have times; there is no first or last of others.
+        names: where names stand, whose words ask for nothing.
+    """
+    start = 0
+    while (polite := _POLITE.match(text, start)) and polite.end() > start:
+        start = polite.end()
+        if text[start - 1 : start].isalnum() and text[start : start + 1].isalnum():
+            break
+    spans = [(0, start)] if start else []
+
+    def search(pattern: re.Pattern[str]) -> Span | None:
+        for match in pattern.finditer(text, start):
+            if not any(a < match.end() and match.start() < b for a, b in names):
+                return match.span()
+        return None
+
+    if count := search(_COUNT):
+        return AskedForm("count", (*spans, count))
+    rest = text[start:]
+    if (whether := search(_WHETHER)) is not None:
+        return AskedForm("yes or no", (*spans, whether))
+    if time := search(_TIME):
+        return AskedForm("time", (*spans, time))
+    for form in ("first", "last") if dated else ():
+        if order := search(_ORDER[form]):
+            return AskedForm("first" if form == "first" else "last", (*spans, order))
+    if _YES_OR_NO.match(rest):
+        return AskedForm("yes or no", tuple(spans))
+    return AskedForm("entities", tuple(spans))

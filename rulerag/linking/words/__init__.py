@@ -1,0 +1,1 @@
+"""Words of questions and texts: names, times, classes of words, and what means much the same."""
