@@ -6,6 +6,7 @@ models are there because somebody fetched them (:mod:`rulerag.models`).
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -15,13 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulerag.errors import ConfigError, DataError, OutputError, did_you_mean
+from rulerag.errors import ConfigError, OutputError, did_you_mean
 from rulerag.io import (
     atomic_write,
     fingerprint_file,
     fingerprint_object,
     prepare_folder,
-    read_json,
     write_json,
 )
 
@@ -194,9 +194,9 @@ def recall(kind: str, key: object) -> Any:
     """
     place = _place(kind, key, ".json")
     try:
-        found = read_json(place)
-    except DataError:
-        return None
+        found = json.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return None  # missing or damaged
     _mark_used(place)
     return found
 

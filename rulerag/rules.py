@@ -54,14 +54,30 @@ class RuleQuality:
     pca_body_size: int | None = None
     confidence: float | None = None
 
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> RuleQuality:
+        """The counts in the object of one ``rules.jsonl`` line.
+
+        Raises:
+            DataFormatError: one is no number; names the key.
+        """
+        counts = {key: row.get(key) for key in _QUALITY}
+        for key, value in counts.items():
+            if value is None:
+                continue
+            kinds, words = (int, "whole number") if key in _WHOLE else (int | float, "number")
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            if isinstance(value, bool) or not isinstance(value, kinds) or infinite:
+                raise DataFormatError(f"expected a {words} or null", key=key)
+        return cls(**counts)
+
     def joined(self, other: RuleQuality) -> RuleQuality:
         """These counts, with those that are missing here taken from another count of the rule.
 
         Where the two differ in a count that both hold, they were made on other facts or samples,
         and nothing is taken: counts of two kinds of facts would make no whole.
         """
-        mine = {f.name: getattr(self, f.name) for f in fields(self)}
-        theirs = {f.name: getattr(other, f.name) for f in fields(other)}
+        mine, theirs = ({key: getattr(one, key) for key in _QUALITY} for one in (self, other))
         both = [key for key in mine if mine[key] is not None and theirs[key] is not None]
         if any(mine[key] != theirs[key] for key in both):
             return self
@@ -69,7 +85,7 @@ class RuleQuality:
 
 
 _NO_QUALITY = RuleQuality()
-_QUALITY = fields(RuleQuality)
+_QUALITY = tuple(field.name for field in fields(RuleQuality))
 _WHOLE = frozenset({"support", "body_size", "pca_body_size"})
 
 
@@ -143,7 +159,7 @@ class Rule:
             "body": [_atom_to_json(atom) for atom in self.body],
             "temporal": self.temporal,
         }
-        row.update({f.name: getattr(self.quality, f.name) for f in _QUALITY})
+        row.update({key: getattr(self.quality, key) for key in _QUALITY})
         row["text"] = self.text
         row["miner"] = self.miner
         return row
@@ -164,21 +180,10 @@ class Rule:
             head=_atom_from_json(row.get("head"), "head"),
             body=tuple(_atom_from_json(atom, "body") for atom in row["body"]),
             temporal=temporal,
-            quality=RuleQuality(**{f.name: _count_from_json(row, f.name) for f in _QUALITY}),
+            quality=RuleQuality.from_json(row),
             text=str(row.get("text") or ""),
             miner=str(row.get("miner") or ""),
         )
-
-
-def _count_from_json(row: Mapping[str, Any], key: str) -> Any:
-    value = row.get(key)
-    if value is None:
-        return None
-    kinds, words = (int, "whole number") if key in _WHOLE else (int | float, "number")
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    if isinstance(value, bool) or not isinstance(value, kinds) or infinite:
-        raise DataFormatError(f"expected a {words} or null", key=key)
-    return value
 
 
 def _atom_to_json(atom: Atom) -> dict[str, str]:

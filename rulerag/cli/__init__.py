@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import shlex
 import sys
@@ -37,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     logger.setLevel(logging.INFO)
     try:
         interrupted = _RESUMES if words[:1] == ["evaluate"] else AGAIN
-        sys.exit(guarded(lambda: _run(words), interrupted=interrupted))
+        sys.exit(guarded(functools.partial(_run, words), interrupted=interrupted))
     finally:
         logger.removeHandler(notes)
         logger.setLevel(level)

@@ -16,7 +16,6 @@ from tqdm import tqdm
 from rulerag.cli import command_line
 from rulerag.cli.answering import (
     open_target,
-    own_phrases,
     say_no_reader,
     say_rest,
     say_understood,
@@ -110,6 +109,9 @@ def explain(
         options: how documents are found and read.
         limit: only the first N queries (default 5).
         quiet: no progress bars.
+
+    Example:
+        rulerag explain "Who wrote it?" --documents notes --answerer rag.py:answer
     """
     check_outputs(out, html)
     if is_own(target, own):
@@ -141,9 +143,10 @@ def explain(
     explanations = [one.explanation for one in whys]
     _write(explanations, _about(place, run, whys), out, html)
     say_understood(run)
-    phrases = own_phrases(place, run)
     for explanation in explanations[:SHOWN]:
-        shown = explanation if phrases is None else _in_words(explanation, explained, phrases)
+        shown = explanation
+        if run.phrases is not None:
+            shown = _in_words(explanation, explained, run.phrases)
         say("\n".join([*explanation_lines(shown), ""]))
     say_rest(len(explanations), "explanation", out)
     faithful = mean_rule_faithfulness(zip(explained, explanations, strict=True))

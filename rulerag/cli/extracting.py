@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rulerag.assembly import Options, make_generator, preset
+from rulerag.assembly import make_generator, preset
 from rulerag.cli.common import FACTS_ALONE, GraphOptions, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
@@ -26,7 +26,6 @@ from rulerag.extraction import (
 from rulerag.io import check_folder
 from rulerag.kg import KnowledgeGraph
 from rulerag.output_folder import output_folder
-from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8
 
@@ -68,6 +67,9 @@ def extract(
         how: what triples are found by, and which.
         files: how the files of the seeds are read.
         quiet: no progress bars.
+
+    Example:
+        rulerag extract notes --seeds facts.csv --out graph
     """
     settings = ExtractionSettings(how.min_confidence, how.open_relations)
     check_folder(out)
@@ -127,10 +129,8 @@ def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
             key="generator",
             hint="name one of `rulerag models list`, a folder, or a YAML file with an endpoint",
         )
-    values = preset(out, generator=name).to_dict()
-    if values["generator"].keys() == {"type", "model"}:
-        values["generator"].update(ModelExtractor.PROMPT)
-    elif values["generator"]["type"] == "openai":
-        values["generator"] = merged_values(ModelExtractor.endpoint(relations), values["generator"])
-    generator = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
-    return ModelExtractor(generator, cache=out / "answers.jsonl")
+    config = preset(out, generator=name, model_settings=ModelExtractor.PROMPT)
+    section = config["generator"]
+    if section["type"] == "openai":
+        config = Config({"generator": merged_values(ModelExtractor.endpoint(relations), section)})
+    return ModelExtractor(make_generator(config), cache=out / "answers.jsonl")

@@ -189,6 +189,9 @@ def mine(
         files: how the files of the graph are read.
         format: jsonl, amie, anyburl or tlogic.
         quiet: no progress bars.
+
+    Example:
+        rulerag mine demo-out/temporal/world --out rules.jsonl
     """
     check_outputs(out)
     if format not in _FORMATS:
@@ -324,6 +327,9 @@ def rules(
         pruning: how the bank is made smaller.
         out: write the rules that are left.
         out_format: jsonl, amie, anyburl or tlogic, for --out.
+
+    Example:
+        rulerag rules rules.jsonl --head visits --top 5
     """
     if top < 1:
         raise ConfigError(f"{top} is below 1", key="top", hint="say 10")

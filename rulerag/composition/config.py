@@ -10,7 +10,6 @@ import copy
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -78,11 +77,13 @@ class Config(Mapping[str, Any]):
         return self._frozen(value, key)
 
     def _frozen(self, value: Any, key: str) -> Any:
-        if isinstance(value, Mapping):
-            return Config(value, source=self.source, where=self._path(key))
         if isinstance(value, list):
             return tuple(self._frozen(item, f"{key}.{n}") for n, item in enumerate(value))
-        return value
+        if not isinstance(value, Mapping):
+            return value
+        section = copy.copy(self)
+        section._values, section.where = value, self._path(key)
+        return section
 
     def _path(self, key: str) -> str:
         return f"{self.where}.{key}" if self.where else key
@@ -152,8 +153,9 @@ class Config(Mapping[str, Any]):
 
     def without(self, *keys: str) -> Config:
         """The same section without some keys."""
-        others = {key: value for key, value in self._values.items() if key not in keys}
-        return Config(others, source=self.source, where=self.where)
+        rest = copy.copy(self)
+        rest._values = {key: value for key, value in self._values.items() if key not in keys}
+        return rest
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain dictionaries and lists, a copy."""
@@ -163,7 +165,7 @@ class Config(Mapping[str, Any]):
         """The settings as YAML, in their order."""
         return to_yaml(self._values)
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """A fingerprint of every setting, independent of files and key order."""
         return fingerprint_object(self._values)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rulerag.assembly import (
-    Options,
     make_generator,
     make_miner,
     make_pipeline,
@@ -52,7 +51,7 @@ def fused(*retrievers: Any, **settings: Any) -> Section:
 
 def build(dataset: RuleQADataset, *parts: Section, **options: Any) -> RuleRAGPipeline:
     values = {key: value for part in (BM25, *parts) for key, value in part.items()}
-    return make_pipeline(Config(values, source="e.yaml"), dataset, Options(**options))
+    return make_pipeline(Config(values, source="e.yaml"), dataset, **options)
 
 
 def ids(retriever: Any, dataset: RuleQADataset) -> list[list[str]]:
