@@ -6,13 +6,17 @@ import contextlib
 import functools
 import importlib
 import inspect
+import logging
 import re
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
 from rulerag import __version__
+from rulerag.console import AGAIN, guarded
 from rulerag.errors import ConfigError, did_you_mean
 
 COMMANDS = {
@@ -47,27 +51,62 @@ _SETTINGS = {
 }
 _HELP = ("--help", "-h")
 
+_RESUMES = "interrupted; answered queries are kept, the same command goes on from there"
 
-def parse(words: Sequence[str]) -> Callable[[], object]:
-    """The work that the arguments ask for, ready to run; help and the version are work, too.
+_WORDS: ContextVar[Sequence[str]] = ContextVar("words", default=())
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it; for what it writes about itself."""
+    return shlex.join(["rulerag", *_WORDS.get()])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 success, 2 bad input, 130 interrupted.
 
     Args:
-        words: the arguments.
+        argv: the arguments; those of the process when None.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    # The library logs what a person may want to know, such as how much of a run is done already.
+    notes = logging.StreamHandler()
+    logger = logging.getLogger("rulerag")
+    level = logger.level
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    try:
+        interrupted = _RESUMES if words[:1] == ["evaluate"] else AGAIN
+        sys.exit(guarded(functools.partial(_run, words), interrupted=interrupted))
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run the command that the arguments name; help and the version are work, too.
 
     Raises:
         ConfigError: there is no such command, or its arguments are wrong.
     """
-    if list(words) == ["--version"]:
-        return functools.partial(sys.stdout.write, f"rulerag {__version__}\n")
+    _WORDS.set(words)
     groups = {name.partition(" ")[0] for name in COMMANDS if " " in name}
     group = words[0] if words and words[0] in groups else ""
     size = 2 if group else 1
-    if not words[size - 1 :] or words[size - 1] in _HELP:
-        return functools.partial(sys.stdout.write, _overview(group))
     name = " ".join(words[:size])
-    if name not in COMMANDS:
+    if words == ["--version"]:
+        sys.stdout.write(f"rulerag {__version__}\n")
+    elif not words[size - 1 :] or words[size - 1] in _HELP:
+        sys.stdout.write(_overview(group))
+    elif name not in COMMANDS:
         raise ConfigError(f"there is no command {name!r}", hint=did_you_mean(name, COMMANDS))
-    return _bound(name, words[size:])
+    else:
+        from rulerag.io import STANDARD_OUTPUT  # here: the list of commands is shown at once
+
+        work, arguments = _bound(name, words[size:])
+        # A command that writes to standard output says to standard error what it says.
+        aside = STANDARD_OUTPUT in arguments.arguments.values()
+        with contextlib.redirect_stdout(sys.stderr) if aside else contextlib.nullcontext():
+            work(*arguments.args, **arguments.kwargs)
 
 
 def _overview(group: str) -> str:
@@ -104,12 +143,10 @@ def _imported(place: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _bound(name: str, words: Sequence[str]) -> Callable[[], object]:
-    """A command with its arguments, ready to run; or its help, ready to be shown."""
-    # Imported here: the list of commands is shown at once.
+def _bound(name: str, words: Sequence[str]) -> tuple[Callable[..., Any], inspect.BoundArguments]:
+    """The function of a command, or what shows its help, and its arguments."""
+    # Imported here: the list of commands is shown at once, and Ctrl-C counts meanwhile.
     from cyclopts import App, CycloptsError, Parameter
-
-    from rulerag.io import STANDARD_OUTPUT
 
     function = _imported(f"rulerag.cli.{COMMANDS[name]}")
     app = App(
@@ -123,7 +160,7 @@ def _bound(name: str, words: Sequence[str]) -> Callable[[], object]:
         group_parameters="Options",
     )
     try:
-        command, arguments, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+        work, arguments, _ = app.parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         message = " ".join(str(error).split())
         details = getattr(error.__cause__, "errors", None)
@@ -132,16 +169,7 @@ def _bound(name: str, words: Sequence[str]) -> Callable[[], object]:
             option = "--" + str(first["loc"][0]).replace("_", "-")
             message = f"Invalid value {first['input']!r} for {option}: {first['msg']}."
         raise ConfigError(message, hint=f"rulerag {name} --help") from error
-    work = functools.partial(command, *arguments.args, **arguments.kwargs)
-    if STANDARD_OUTPUT in arguments.arguments.values():
-        return functools.partial(_aside, work)
-    return work
-
-
-def _aside(work: Callable[[], object]) -> None:
-    """Run a command that writes to standard output: what it says goes to standard error."""
-    with contextlib.redirect_stdout(sys.stderr):
-        work()
+    return work, arguments
 
 
 # --- its help -----
