@@ -101,8 +101,8 @@ def _reported(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """Which rules are mined; what a miner does by itself where None.
+class MiningOptions:
+    """Which rules are mined and how; what a miner does by itself where None.
 
     Args:
         max_atoms: amie: longest rule, head included (default 3).
@@ -112,6 +112,10 @@ class Thresholds:
         min_head_coverage: amie: least head coverage (default 0.01).
         min_head_size: amie: least facts of a head relation (default 100, of smaller graphs 10
             or 2).
+        threads: workers at a time (default amie: 2, tlogic: 1).
+        backend: what works: thread (default), process, ray or serial.
+        checkpoint: a folder from which an interrupted run resumes.
+        max_memory_gb: refuse what would need more (default: what is free).
     """
 
     max_atoms: int | None = None
@@ -120,24 +124,31 @@ class Thresholds:
     min_support: int | None = None
     min_head_coverage: float | None = None
     min_head_size: int | None = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class WorkOptions:
-    """How the mining is run.
-
-    Args:
-        threads: workers at a time (default amie: 2, tlogic: 1).
-        backend: what works: thread (default), process, ray or serial.
-        checkpoint: a folder from which an interrupted run resumes.
-        max_memory_gb: refuse what would need more (default: what is free).
-    """
-
     threads: int | None = None
     backend: str | None = None
     checkpoint: Path | None = None
     max_memory_gb: float | None = None
+
+    def of(self, miner: str) -> dict[str, Any]:
+        """The options that are stated, as a miner calls them.
+
+        Raises:
+            ConfigError: the lengths are no numbers, or there is no such backend.
+        """
+        stated = {key: value for key, value in vars(self).items() if value is not None}
+        if "min_confidence" in stated:
+            confidence = stated.pop("min_confidence")
+            stated[_CONFIDENCE.get(miner, "min_confidence")] = confidence
+        if self.lengths is not None:
+            try:
+                stated["lengths"] = tuple(int(part) for part in self.lengths.split(","))
+            except ValueError:
+                message = f"{self.lengths!r} is no list of lengths"
+                hint = "for example --lengths 1"
+                raise ConfigError(message, key="lengths", hint=hint) from None
+        if self.backend is not None:
+            stated["backend"] = make_backend(self.backend, self.threads)
+        return stated
 
 
 @Parameter(name="*")
@@ -152,28 +163,16 @@ class MinedPruningOptions(PruningOptions):
     per_head: Annotated[int | None, Parameter(name=["--top", "--per-head"])] = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class MinedFiles(GraphOptions):
-    """How the files of the graph to mine are read.
-
-    Args:
-        split: the split to mine.
-    """
-
-    split: str = "train"
-
-
 def mine(
     kg: Path,
     /,
     *,
     out: Output,
     miner: str = "auto",
-    thresholds: Thresholds = Thresholds(),
-    work: WorkOptions = WorkOptions(),
+    how: MiningOptions = MiningOptions(),
     pruning: MinedPruningOptions = MinedPruningOptions(),
-    files: MinedFiles = MinedFiles(),
+    files: GraphOptions = GraphOptions(),
+    split: str = "train",
     format: str = "jsonl",
     quiet: bool = False,
 ) -> None:
@@ -183,10 +182,10 @@ def mine(
         kg: a graph folder, or one file of facts.
         out: the rule bank to write.
         miner: auto, amie (static) or tlogic (temporal).
-        thresholds: which rules are mined.
-        work: how the mining is run.
+        how: which rules are mined and how.
         pruning: how the bank is made smaller.
         files: how the files of the graph are read.
+        split: the split to mine.
         format: jsonl, amie, anyburl or tlogic.
         quiet: no progress bars.
 
@@ -205,20 +204,14 @@ def mine(
             hint="use --prune",
         )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
-    options: dict[str, Any] = {**vars(thresholds), **vars(work)}
-    backend = options.pop("backend")
-    options["lengths"] = _lengths(thresholds.lengths)
-    options[_CONFIDENCE.get(name, "min_confidence")] = options.pop("min_confidence")
-    given = {key: value for key, value in options.items() if value is not None}
+    given = how.of(name)
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
-        known = find("miner", name).keys
+        known = {*find("miner", name).keys, "backend"}
         given = {key: value for key, value in given.items() if key in known}
     if name == "tlogic":
         given.setdefault("lengths", _LENGTHS)
-    if backend is not None:
-        given["backend"] = make_backend(backend, work.threads)
-    facts = graph.split(files.split)
+    facts = graph.split(split)
     if name == "amie" and "min_head_size" not in given:
         given["min_head_size"] = _head_size(facts)
     engine = make_miner(name, progress=show_progress(quiet), **given)
@@ -263,17 +256,6 @@ def _check_format(format: str, graph: KnowledgeGraph) -> None:
             key="format",
             hint=f"one of {', '.join(fits)}",
         )
-
-
-def _lengths(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is no list of lengths", key="lengths", hint="for example --lengths 1"
-        ) from None
 
 
 @Parameter(name="*")

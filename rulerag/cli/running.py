@@ -22,7 +22,7 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import parse_file, parse_override
+from rulerag.composition import parse_file, parse_settings
 from rulerag.console import EXIT_BAD_INPUT
 from rulerag.errors import ConfigError
 from rulerag.output_folder import output_folder
@@ -180,12 +180,7 @@ def link_prediction(
     from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
     from rulerag.io import write_json
 
-    values: dict[str, Any] = {}
-    for change in changes:
-        key, value = parse_override(change)
-        if key in values:
-            raise ConfigError("is given twice", key=key)
-        values[key] = value
+    values = parse_settings(changes)
     if limit is not None:
         values["limit"] = limit
     settings = LinkPredictionSettings.read(values)

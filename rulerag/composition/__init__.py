@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         merged_values,
         parse_file,
         parse_override,
+        parse_settings,
         read_values,
         to_yaml,
         with_overrides,

@@ -325,6 +325,20 @@ def parse_override(override: str) -> tuple[str, Any]:
         raise ConfigError(message, key=name) from error
 
 
+def parse_settings(pairs: Iterable[str]) -> dict[str, Any]:
+    """Settings from texts ``key=value``.
+
+    Raises:
+        ConfigError: as :func:`parse_override`, or a key is repeated.
+    """
+    values: dict[str, Any] = {}
+    for key, value in map(parse_override, pairs):
+        if key in values:
+            raise ConfigError("is given twice", key=key)
+        values[key] = value
+    return values
+
+
 def with_overrides(
     values: Mapping[str, Any],
     overrides: Sequence[str],
