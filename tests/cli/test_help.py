@@ -85,12 +85,7 @@ def test_the_version(rulerag: Any) -> None:
         ),
         ("mine folder --out --quiet", "expected a file, found the option --quiet"),
         ("demo --facts many", 'Invalid value for --facts: unable to convert "many" into int'),
-        ("rules a b", "Unused Tokens: ['b']"),
-        ("rules a --top 1 --top 2", "--top specified multiple times"),
-        ("cache drop", 'Invalid value "drop" for ACTION. Choose from: "show", "clear"'),
         ("explain d --exact 21", "--exact: Input should be less than or equal to 20"),
-        ("explain d --exact all", "--exact: Input should be a valid integer"),
-        ("explain d --level page", "--level: Input should be 'rule', 'group', 'document'"),
         ("explain d --attribution shapely", "'shapely' — did you mean 'shapley'"),
     ],
 )
