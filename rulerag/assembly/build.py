@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rulerag import candidates, generation  # whose modules are loaded when they are first used
 from rulerag.composition import FAMILIES, Config, Entry, Settings, find, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.linking import QuestionLinker
@@ -169,35 +170,20 @@ def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str
 def resources(dataset: RuleQADataset, *, progress: bool = False) -> dict[str, Callable[[], Any]]:
     """What components may ask for, of a dataset and a run."""
 
-    def known() -> Any:
-        from rulerag.generation import answers_by_relation
-
-        return answers_by_relation(dataset.corpus)
-
-    @cache
-    def facts() -> Any:
-        from rulerag.candidates import CorpusFacts
-
-        return CorpusFacts(dataset.corpus, dataset.labels)
-
     def words(kind: str) -> Callable[[str], str]:
         return lambda name: dataset.labels[kind].get(name, name)
-
-    @cache
-    def linker() -> QuestionLinker:
-        return QuestionLinker(dataset)
 
     step = int(dataset.calendar.get("step", 1) or 1)
     return {
         "documents": lambda: dataset.corpus,
-        "facts": facts,
+        "facts": cache(lambda: candidates.CorpusFacts(dataset.corpus, dataset.labels)),
         "examples": lambda: _examples(dataset),
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
         "names": lambda: {**dataset.labels["relations"], **dataset.labels["entities"]},
-        "known": known,
-        "linker": linker,
+        "known": lambda: generation.answers_by_relation(dataset.corpus),
+        "linker": cache(lambda: QuestionLinker(dataset)),
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),
         "time_step": lambda: step,

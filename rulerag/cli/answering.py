@@ -237,8 +237,8 @@ def _understood(question: LinkedQuestion, dataset: RuleQADataset) -> list[str]:
     """What a question was taken to mean, what else it could mean, and who is meant by a name."""
     if not question.readings:
         near = " or ".join(map(repr, question.nearest))
-        known = f"; nearest names: {near}" if near else ""
-        return [f"nobody known is mentioned{known}", "plain retrieval was used, without rules"]
+        nearest = f"; nearest names: {near}" if near else ""
+        return [f"nobody known is mentioned{nearest}", "plain retrieval was used, without rules"]
     best, *others = question.readings
     lines = [f"understood: {_reading_line(best, dataset)}"]
     if best.mention is not None and not best.mention.exact:

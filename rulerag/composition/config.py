@@ -79,7 +79,7 @@ class Config(Mapping[str, Any]):
     def _frozen(self, value: Any, key: str) -> Any:
         if isinstance(value, list):
             return tuple(self._frozen(item, f"{key}.{n}") for n, item in enumerate(value))
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return value
         section = copy.copy(self)
         section._values, section.where = value, self._path(key)
