@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, DataFormatError, UnknownNameError, did_you_mean
+from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import StoredRecords, fingerprint_object, read_records, write_jsonl
 
 
@@ -314,11 +314,7 @@ class RuleBank:
         ]
         return self if len(kept) == len(self) else RuleBank(kept)
 
-    def top(self, per_head: int) -> RuleBank:
-        """The most confident rules of every head relation, at most ``per_head`` of each."""
-        return RuleBank(r for head in self.head_relations for r in self.for_head(head)[:per_head])
-
-    def merge(self, *others: RuleBank, prefer: str = "first") -> RuleBank:
+    def merge(self, *others: RuleBank) -> RuleBank:
         """The union. Of a rule in several banks the counts are joined (:meth:`RuleQuality.joined`).
 
         Where counts differ those of the earlier bank stay. Rules are the same when their atoms are
@@ -326,22 +322,12 @@ class RuleBank:
 
         Args:
             others: further banks.
-            prefer: ``first``, or ``evidence``: where counts differ, those over more bodies stay.
-
-        Raises:
-            ConfigError: an unknown ``prefer``.
         """
-        if prefer not in _PREFERENCES:
-            raise ConfigError(
-                f"unknown preference {prefer!r}",
-                key="prefer",
-                hint=did_you_mean(prefer, _PREFERENCES),
-            )
         found = dict(self._by_id)
         for bank in others:
             for rule in bank:
                 known = found.get(rule.id)
-                found[rule.id] = rule if known is None else _joined(known, rule, prefer)
+                found[rule.id] = rule if known is None else _joined(known, rule)
         return RuleBank(found.values())
 
     @cached_property
@@ -396,13 +382,8 @@ class StoredRuleBank(RuleBank):
         return sorted((self._rules[row] for row in self._heads.get(relation, ())), key=_rank_key)
 
 
-_PREFERENCES = ("first", "evidence")
-
-
-def _joined(known: Rule, other: Rule, prefer: str) -> Rule:
+def _joined(known: Rule, other: Rule) -> Rule:
     """One rule of two that have the same atoms."""
-    if prefer == "evidence" and (other.quality.body_size or 0) > (known.quality.body_size or 0):
-        known, other = other, known
     quality = known.quality.joined(other.quality)
     if quality == known.quality:
         return known

@@ -289,7 +289,6 @@ def rules(
     format: str = "auto",
     kg: Path | None = None,
     merge: list[Path] | None = None,
-    prefer: str = "first",
     filter: RuleFilter = RuleFilter(),
     pruning: PruningOptions = PruningOptions(),
     out: Output | None = None,
@@ -303,8 +302,7 @@ def rules(
         top: how many rules to show.
         format: auto, jsonl, amie, anyburl or tlogic.
         kg: the graph of the rules, for the format tlogic and --prune-covered.
-        merge: join another bank; as often as needed.
-        prefer: whose counts stay where banks differ: first, or evidence (more).
+        merge: join another bank; as often as needed. Where counts differ the first stay.
         filter: which rules of the bank count.
         pruning: how the bank is made smaller.
         out: write the rules that are left.
@@ -323,9 +321,7 @@ def rules(
     graph = KnowledgeGraph.load(kg) if kg is not None else None
     bank = _load_bank(file, format, graph)
     if merge:
-        bank = merge_rules(
-            bank, *(_load_bank(path, "auto", graph) for path in merge), prefer=prefer
-        )
+        bank = merge_rules(bank, *(_load_bank(path, "auto", graph) for path in merge))
     bank = bank.filter(**vars(filter))
     bank = pruning.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
