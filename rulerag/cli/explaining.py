@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,13 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.cli.own_system import OwnSystem, is_own, prepare_own, refuse_dataset_options
+from rulerag.cli.own_system import (
+    AskOptions,
+    OwnSystem,
+    is_own,
+    prepare_own,
+    refuse_dataset_options,
+)
 from rulerag.composition import names
 from rulerag.explanation.explaining import (
     EventHook,
@@ -61,22 +67,6 @@ class ExplainOptions(ExplainSettings, strict=False):
     attribution: tuple[str, ...] = Field(
         (), description=f"what each source counts: {', '.join(names('explainer'))}; repeatable"
     )
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class AskOptions:
-    """How the generator is asked, and what of it.
-
-    Args:
-        predicate: what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN.
-        votes: ask each probe so many times and take the most frequent answer.
-        cache: where answers are kept; nothing there is asked again.
-    """
-
-    predicate: str = "answer"
-    votes: int = 1
-    cache: Path | None = None
 
 
 def explain(
@@ -116,8 +106,7 @@ def explain(
     check_outputs(out, html)
     if is_own(target, own):
         refuse_dataset_options(options, dataset=dataset, query=query, limit=limit)
-        asking = ask.predicate, ask.votes, ask.cache, options.generator
-        why, most = prepare_own(target, own, how, *asking, quiet=quiet)
+        why, most = prepare_own(target, own, how, ask, options.generator, quiet=quiet)
         try:
             with _bar(most, quiet=quiet) as bar:
                 why.proceed(on_event=_counter(bar, 0))
