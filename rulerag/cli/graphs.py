@@ -22,6 +22,7 @@ from rulerag.cli.common import (
 from rulerag.composition import find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.mining.formats import export_rules, import_rules
 from rulerag.mining.paths import merge_rules
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
 from rulerag.mining.runtime import check_count, check_fraction
@@ -218,8 +219,6 @@ def mine(
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
-    from rulerag.mining.formats import export_rules
-
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
         f"in {seconds:.2f} s ({name}) → {out}"
@@ -319,16 +318,14 @@ def rules(
         )
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None
-    bank = _load_bank(file, format, graph)
+    bank = import_rules(file, format, graph)
     if merge:
-        bank = merge_rules(bank, *(_load_bank(path, "auto", graph) for path in merge))
+        bank = merge_rules(bank, *(import_rules(path, graph=graph) for path in merge))
     bank = bank.filter(**vars(filter))
     bank = pruning.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
     if out is not None:
-        from rulerag.mining.formats import export_rules
-
         export_rules(chosen, out, out_format, graph)
         say(f"{len(chosen):,} rules → {out}")
 
@@ -368,24 +365,3 @@ def _relation(bank: RuleBank, name: str) -> str:
             f"no rule predicts {name!r}", hint=did_you_mean(name, bank.head_relations)
         )
     return found
-
-
-def _load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = None) -> RuleBank:
-    """Read a bank in any format.
-
-    Raises:
-        ConfigError: TLogic's format without a graph.
-    """
-    from rulerag.mining.formats import detect_format, import_rules
-
-    if format == "auto":
-        # A bank of no rules is an empty file, which shows no format.
-        empty = file.is_file() and not file.stat().st_size
-        format = "jsonl" if empty else detect_format(file)
-    if format == "tlogic" and graph is None:
-        raise ConfigError(
-            "TLogic's format names relations by their ids in a graph",
-            path=file,
-            hint="name the graph that the rules were mined from: --kg FOLDER",
-        )
-    return import_rules(file, format, graph)
