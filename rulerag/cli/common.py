@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from rulerag.assembly import experiment, fragments, is_variant, preset
 from rulerag.cache import remembered_fingerprint
-from rulerag.composition import Config
+from rulerag.composition import Config, check_range
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, StoredRecords, check_output
@@ -269,8 +269,8 @@ def choose_queries(
     Raises:
         UnknownNameError: an id is unknown. ConfigError: the limit is below 1.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"{limit} is below 1", key="limit", hint="say 10")
+    if limit is not None:
+        check_range("limit", limit, 1)
     if not ids:
         return dataset.query_set(config.read("dataset.query_set", str, "full"))[:limit]
     known = {query.id: query for rows in dataset.queries.values() for query in rows}

@@ -24,8 +24,8 @@ from rulerag.extraction import (
     write_graph,
 )
 from rulerag.io import check_folder
-from rulerag.kg import KnowledgeGraph
 from rulerag.output_folder import output_folder
+from rulerag.ruleqa import graph_labels
 
 _SHOWN = 8
 
@@ -85,7 +85,7 @@ def extract(
             names=None if graph is None else graph_names(graph),
             calendar=None if graph is None else graph.calendar,
             patterns=book,
-            labels=None if graph is None else _relation_labels(graph),
+            labels=None if graph is None else graph_labels(graph)["relations"],
             settings=settings,
         )
         model = None
@@ -115,10 +115,6 @@ def extract(
         say(f"  not read of what the model wrote: {len(found.faults):,}, first {found.faults[0]}")
     say(f"Next: rulerag mine {out} --out rules.jsonl")
     say(f"      rulerag ruleqa build --kg {out} --out dataset")
-
-
-def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
-    return dict(zip(graph.relations.names, graph.relations.labels, strict=True))
 
 
 def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:

@@ -19,17 +19,16 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import find
+from rulerag.composition import check_choice, find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
-from rulerag.mining.formats import export_rules, import_rules
+from rulerag.mining.formats import FORMATS, export_rules, import_rules
 from rulerag.mining.paths import merge_rules
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
 from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
-_FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
 _CONFIDENCE = {"amie": "min_pca_confidence"}
 # The least facts of a head relation: AMIE's own, then what small graphs can show.
@@ -194,8 +193,7 @@ def mine(
         rulerag mine demo-out/temporal/world --out rules.jsonl
     """
     check_outputs(out)
-    if format not in _FORMATS:
-        raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
+    check_choice("format", format, FORMATS)
     graph = files.load(kg)
     _check_format(format, graph)
     if pruning.prune_covered and graph.is_temporal:
@@ -310,12 +308,8 @@ def rules(
     Example:
         rulerag rules rules.jsonl --head visits --top 5
     """
-    if top < 1:
-        raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
-    if out_format not in _FORMATS:
-        raise ConfigError(
-            f"unknown format {out_format!r}", key="out-format", hint=", ".join(_FORMATS)
-        )
+    check_count("top", top, 1)
+    check_choice("out-format", out_format, FORMATS, "format")
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None
     bank = import_rules(file, format, graph)

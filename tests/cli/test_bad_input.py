@@ -19,7 +19,7 @@ ASKED = [
     ("nowhere", "is no dataset folder and no experiment file — for a question"),
     ("nowhere.yaml", "nowhere.yaml: no such file"),
     ("{dated} --query q-00001x", "no query has the id 'q-00001x' — did you mean"),
-    ("{dated} --limit 0", "key 'limit': 0 is below 1"),
+    ("{dated} --limit 0", "key 'limit': 0 is out of range"),
     ("{dated} --dataset {dated}", "is no question"),
     ("{dated} --out {blocked}/a.jsonl", "cannot be written"),
     ("{dated} --out {dated}", "is a folder"),
@@ -93,7 +93,7 @@ MINED = [
 ]
 FILTERED = [
     ("{bank} --head nothing", "no rule predicts 'nothing'"),
-    ("{bank} --top 0", "key 'top': 0 is below 1"),
+    ("{bank} --top 0", "key 'top': 0 is out of range"),
     ("{bank} --min-confidence 2", "key 'min-confidence': 2.0 is out of range"),
     ("{bank} --max-body-atoms 0", "key 'max-body-atoms': 0 is out of range"),
     ("{bank} --per-head 2 --score products", "did you mean 'product'"),
@@ -110,7 +110,7 @@ EVALUATED = [
     ("bm25__symbolic", "a method needs a dataset"),
     ("{experiment} --limit 3 top_k=5 --quiet topk=5", "key 'topk': no such key to override"),
     ("{experiment} dataset.path=nowhere", "the dataset folder nowhere is not"),
-    ("{experiment} --limit 0", "key 'limit': 0 is below 1"),
+    ("{experiment} --limit 0", "key 'limit': 0 is out of range"),
     ("{unknown-key.yaml}", "unknown-key.yaml, key 'topk': unknown key — did you mean 'top_k'?"),
 ]
 OTHERS = [
