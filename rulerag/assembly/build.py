@@ -88,9 +88,8 @@ class Builder:
             raise section.error("is missing", "type", hint=f"one of {', '.join(names(family))}")
         entry = find(family, name, key=f"{section.where}.type".removeprefix("."))
         section.check(entry.keys)
-        stated = section.without("type", *entry.holds).to_dict()
-        entry.settings.read(stated, source=section.source, where=section.where)
-        values = dict(stated)
+        values = section.without("type", *entry.holds).to_dict()
+        entry.settings.read(values, source=section.source, where=section.where)
         for key, resource in entry.injected.items():
             if resource not in self.shared:
                 message = f"the {family} {name!r} needs {resource}, which is not at hand here"

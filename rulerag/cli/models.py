@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from rulerag.cache import cache_root, clear, kept
+from rulerag.cache import cache_root, cached_kinds, clear
 from rulerag.cli.common import Output, say, show_progress, table
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.models import (
@@ -153,7 +153,7 @@ def cache(action: Literal["show", "clear"] = "show", kind: str | None = None, /)
         return
     if kind is not None:
         raise ConfigError("the kinds are shown together", key="kind", hint="rulerag cache")
-    rows = kept()
+    rows = cached_kinds()
     table(
         ("kind", "files", "MB", "what"),
         [(one.kind, f"{one.files:,}", f"{one.bytes / 1e6:,.1f}", one.what) for one in rows],
