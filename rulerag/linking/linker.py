@@ -298,9 +298,9 @@ class QuestionLinker:
             DataFormatError: a question that starts with "Time" states none of this dataset.
         """
         exact = [self._exact(text) for text in questions]
-        opened = [(n, text) for n, text in enumerate(questions) if exact[n] is None]
-        found = dict(zip((n for n, _ in opened), self._linked([t for _, t in opened]), strict=True))
-        return [found[n] if one is None else one for n, one in enumerate(exact)]
+        others = [text for text, one in zip(questions, exact, strict=True) if one is None]
+        linked = self._linked(others)
+        return [next(linked) if one is None else one for one in exact]
 
     def _exact(self, text: str) -> LinkedQuestion | None:
         query = self._parser.parse(text)
