@@ -6,6 +6,7 @@ models are there because somebody fetched them (:mod:`rulerag.models`).
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import time
@@ -15,13 +16,12 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rulerag.errors import ConfigError, DataError, OutputError, did_you_mean
+from rulerag.errors import ConfigError, OutputError, did_you_mean
 from rulerag.io import (
     atomic_write,
     fingerprint_file,
     fingerprint_object,
     prepare_folder,
-    read_json,
     write_json,
 )
 
@@ -70,7 +70,7 @@ def cache_folder(*parts: str) -> Path:
     return prepare_folder(cache_root().joinpath(*parts))
 
 
-class Kept(NamedTuple):
+class CachedKind(NamedTuple):
     """What the cache folder holds of one kind.
 
     Args:
@@ -88,7 +88,7 @@ class Kept(NamedTuple):
     folder: Path
 
 
-def kept() -> list[Kept]:
+def cached_kinds() -> list[CachedKind]:
     """What the cache folder holds, kind by kind."""
     root = cache_root()
     there = sorted(place.name for place in root.iterdir()) if root.is_dir() else []
@@ -100,11 +100,11 @@ def kept() -> list[Kept]:
                 if place.is_file():
                     sizes.append(place.stat().st_size)
         what = KINDS.get(kind, "not kept by this version")
-        found.append(Kept(kind, what, len(sizes), sum(sizes), root / kind))
+        found.append(CachedKind(kind, what, len(sizes), sum(sizes), root / kind))
     return found
 
 
-def clear(kind: str | None = None) -> list[Kept]:
+def clear(kind: str | None = None) -> list[CachedKind]:
     """Delete what is kept of one kind, or of every kind of this version; return what was there.
 
     A folder that this version does not know goes only when it is named: where the cache folder is
@@ -114,7 +114,7 @@ def clear(kind: str | None = None) -> list[Kept]:
         ConfigError: no such kind.
         OutputError: something cannot be deleted.
     """
-    everything = kept()
+    everything = cached_kinds()
     known = [one.kind for one in everything]
     if kind is not None and kind not in known:
         raise ConfigError(
@@ -194,9 +194,9 @@ def recall(kind: str, key: object) -> Any:
     """
     place = _place(kind, key, ".json")
     try:
-        found = read_json(place)
-    except DataError:
-        return None
+        found = json.loads(place.read_bytes())
+    except (OSError, ValueError):
+        return None  # missing or damaged
     _mark_used(place)
     return found
 

@@ -456,19 +456,17 @@ class StoredRecords(Sequence[T]):
         if isinstance(index, slice):
             return [self[row] for row in range(len(self))[index]]
         row = range(len(self))[index]
-        if row not in self._made:
-            self._made[row] = self._built(row)
-        return self._made[row]
-
-    def _built(self, row: int) -> T:
+        if row in self._made:
+            return self._made[row]
         try:
             line = self._data[self._starts[row] : self._ends[row]]
             record = self._make(json.loads(line.decode()))
         except (DataFormatError, ValueError) as error:
-            said = error.message if isinstance(error, DataFormatError) else error
-            message = f"record {row + 1} cannot be read ({said})"
+            reason = error.message if isinstance(error, DataFormatError) else error
+            message = f"record {row + 1} cannot be read ({reason})"
             raise DataFormatError(message, path=self.path) from error
-        return record if self._note is None else self._note(row, record)
+        self._made[row] = record if self._note is None else self._note(row, record)
+        return self._made[row]
 
     def annotated(
         self, note: Callable[[int, T], T], fingerprint: str, made: Sequence[T] = ()

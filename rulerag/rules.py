@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from rulerag.errors import ConfigError, DataFormatError, UnknownNameError, did_you_mean
+from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
 from rulerag.io import StoredRecords, fingerprint_object, read_records, write_jsonl
 
 
@@ -54,14 +54,30 @@ class RuleQuality:
     pca_body_size: int | None = None
     confidence: float | None = None
 
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> RuleQuality:
+        """The counts in the object of one ``rules.jsonl`` line.
+
+        Raises:
+            DataFormatError: one is no number; names the key.
+        """
+        counts = {key: row.get(key) for key in _QUALITY}
+        for key, value in counts.items():
+            if value is None:
+                continue
+            kinds, words = (int, "whole number") if key in _WHOLE else (int | float, "number")
+            infinite = isinstance(value, float) and not math.isfinite(value)
+            if isinstance(value, bool) or not isinstance(value, kinds) or infinite:
+                raise DataFormatError(f"expected a {words} or null", key=key)
+        return cls(**counts)
+
     def joined(self, other: RuleQuality) -> RuleQuality:
         """These counts, with those that are missing here taken from another count of the rule.
 
         Where the two differ in a count that both hold, they were made on other facts or samples,
         and nothing is taken: counts of two kinds of facts would make no whole.
         """
-        mine = {f.name: getattr(self, f.name) for f in fields(self)}
-        theirs = {f.name: getattr(other, f.name) for f in fields(other)}
+        mine, theirs = ({key: getattr(one, key) for key in _QUALITY} for one in (self, other))
         both = [key for key in mine if mine[key] is not None and theirs[key] is not None]
         if any(mine[key] != theirs[key] for key in both):
             return self
@@ -69,7 +85,7 @@ class RuleQuality:
 
 
 _NO_QUALITY = RuleQuality()
-_QUALITY = fields(RuleQuality)
+_QUALITY = tuple(field.name for field in fields(RuleQuality))
 _WHOLE = frozenset({"support", "body_size", "pca_body_size"})
 
 
@@ -143,7 +159,7 @@ class Rule:
             "body": [_atom_to_json(atom) for atom in self.body],
             "temporal": self.temporal,
         }
-        row.update({f.name: getattr(self.quality, f.name) for f in _QUALITY})
+        row.update({key: getattr(self.quality, key) for key in _QUALITY})
         row["text"] = self.text
         row["miner"] = self.miner
         return row
@@ -164,21 +180,10 @@ class Rule:
             head=_atom_from_json(row.get("head"), "head"),
             body=tuple(_atom_from_json(atom, "body") for atom in row["body"]),
             temporal=temporal,
-            quality=RuleQuality(**{f.name: _count_from_json(row, f.name) for f in _QUALITY}),
+            quality=RuleQuality.from_json(row),
             text=str(row.get("text") or ""),
             miner=str(row.get("miner") or ""),
         )
-
-
-def _count_from_json(row: Mapping[str, Any], key: str) -> Any:
-    value = row.get(key)
-    if value is None:
-        return None
-    kinds, words = (int, "whole number") if key in _WHOLE else (int | float, "number")
-    infinite = isinstance(value, float) and not math.isfinite(value)
-    if isinstance(value, bool) or not isinstance(value, kinds) or infinite:
-        raise DataFormatError(f"expected a {words} or null", key=key)
-    return value
 
 
 def _atom_to_json(atom: Atom) -> dict[str, str]:
@@ -309,11 +314,7 @@ class RuleBank:
         ]
         return self if len(kept) == len(self) else RuleBank(kept)
 
-    def top(self, per_head: int) -> RuleBank:
-        """The most confident rules of every head relation, at most ``per_head`` of each."""
-        return RuleBank(r for head in self.head_relations for r in self.for_head(head)[:per_head])
-
-    def merge(self, *others: RuleBank, prefer: str = "first") -> RuleBank:
+    def merge(self, *others: RuleBank) -> RuleBank:
         """The union. Of a rule in several banks the counts are joined (:meth:`RuleQuality.joined`).
 
         Where counts differ those of the earlier bank stay. Rules are the same when their atoms are
@@ -321,22 +322,12 @@ class RuleBank:
 
         Args:
             others: further banks.
-            prefer: ``first``, or ``evidence``: where counts differ, those over more bodies stay.
-
-        Raises:
-            ConfigError: an unknown ``prefer``.
         """
-        if prefer not in _PREFERENCES:
-            raise ConfigError(
-                f"unknown preference {prefer!r}",
-                key="prefer",
-                hint=did_you_mean(prefer, _PREFERENCES),
-            )
         found = dict(self._by_id)
         for bank in others:
             for rule in bank:
                 known = found.get(rule.id)
-                found[rule.id] = rule if known is None else _joined(known, rule, prefer)
+                found[rule.id] = rule if known is None else _joined(known, rule)
         return RuleBank(found.values())
 
     @cached_property
@@ -391,13 +382,8 @@ class StoredRuleBank(RuleBank):
         return sorted((self._rules[row] for row in self._heads.get(relation, ())), key=_rank_key)
 
 
-_PREFERENCES = ("first", "evidence")
-
-
-def _joined(known: Rule, other: Rule, prefer: str) -> Rule:
+def _joined(known: Rule, other: Rule) -> Rule:
     """One rule of two that have the same atoms."""
-    if prefer == "evidence" and (other.quality.body_size or 0) > (known.quality.body_size or 0):
-        known, other = other, known
     quality = known.quality.joined(other.quality)
     if quality == known.quality:
         return known

@@ -110,7 +110,7 @@ def test_what_is_cached_is_shown_and_cleared(folder: Path) -> None:
     cache.remember("datasets", "key", [1])
     (cache.cache_folder("lucene", "some") / "index").write_text("12345")
     (cache.cache_folder("old") / "thing").write_text("1")
-    shown = {one.kind: one for one in cache.kept()}
+    shown = {one.kind: one for one in cache.cached_kinds()}
     assert set(shown) == {*cache.KINDS, "old"}
     assert (shown["lucene"].files, shown["lucene"].bytes) == (1, 5)
     assert shown["bm25"].files == 0 and shown["old"].what == "not kept by this version"
@@ -122,4 +122,4 @@ def test_what_is_cached_is_shown_and_cleared(folder: Path) -> None:
     assert [one.kind for one in cache.clear()] == ["datasets"]
     assert cache.clear() == []
     assert [one.kind for one in cache.clear("old")] == ["old"]
-    assert cache.clear() == [] and not any(one.files for one in cache.kept())
+    assert cache.clear() == [] and not any(one.files for one in cache.cached_kinds())

@@ -28,4 +28,4 @@ def test_a_block_prints_what_stands_below_it(title: str, code: str, printed: str
 
 
 def test_every_block_is_run() -> None:
-    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```python") == 4
+    assert len(BLOCKS) == PAGE.read_text(encoding="utf-8").count("```python") == 3

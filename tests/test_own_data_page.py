@@ -38,7 +38,7 @@ def test_the_page_prints_what_stands_there(tmp_path: Path, monkeypatch: pytest.M
                 with pytest.raises(SystemExit) as stop:
                     main(arguments)
                 assert not stop.value.code, line
-    assert compared == 10
+    assert compared == 9
     assert {kind for kind, _ in BLOCKS} == {"python", "sh", "text"}
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rulerag.errors import DataError, DataFormatError, UnknownNameError
-from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable, rule_text
+from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, rule_text
 
 NAMES = st.text("abcäß_ :/<>.?'\"\u00a0", min_size=1, max_size=8)
 VARIABLES = st.sampled_from(["?x", "?y", "?z", "?w"])
@@ -100,10 +100,6 @@ def test_variables_are_named_by_their_place_whatever_they_are_called() -> None:
 def test_a_text_of_ones_own_stays() -> None:
     bank = RuleBank([one_atom("P54", "P108", text="plays, so works")])
     assert next(iter(bank)).text == "plays, so works"
-
-
-def test_readable_turns_underscores_into_spaces() -> None:
-    assert readable("_Make_a_visit_") == "Make a visit"
 
 
 # --- one rule ----------------------------------------------------------------------------------
@@ -275,7 +271,6 @@ def test_for_head_ranks_by_confidence_then_support_then_text() -> None:
     assert [rule.body[0].relation for rule in bank.for_head("h")] == ["e", "b", "c", "d", "a"]
     assert bank.head_relations == ["h", "other"]
     assert bank.for_head("unknown") == []
-    assert [rule.body[0].relation for rule in bank.top(2)] == ["e", "b", "z"]
     assert repr(bank) == "RuleBank(6 rules for 2 head relations)"
 
 
@@ -331,14 +326,6 @@ def test_merge_is_a_union_with_the_usual_laws(
     assert everything(one.merge(two).merge(three)) == everything(one.merge(two, three))
     assert set(one.merge(two)) == set(one) | set(two)
     assert len(one.merge(two)) == len(set(one) | set(two))
-
-
-@given(bank=BANKS, per_head=st.integers(0, 3))
-def test_top_takes_the_first_rules_of_every_head(bank: RuleBank, per_head: int) -> None:
-    best = bank.top(per_head)
-    for head in bank.head_relations:
-        assert best.for_head(head) == bank.for_head(head)[:per_head]
-    assert set(best) <= set(bank)
 
 
 def test_a_rule_is_found_by_its_id_and_a_wrong_id_says_so() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.pages import ROOT, alike, printed_and_shown
 
 
-@pytest.mark.parametrize(("page", "blocks"), [("benchmark", 4), ("other-benchmarks", 2)])
+@pytest.mark.parametrize(("page", "blocks"), [("benchmark", 3), ("other-benchmarks", 2)])
 def test_benchmarks(
     page: str, blocks: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -28,6 +28,6 @@ def test_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "configs").symlink_to(ROOT / "configs")
     pairs = list(printed_and_shown(ROOT / "docs" / "train.md"))
-    assert len(pairs) == 5
+    assert len(pairs) == 4
     for printed, shown in pairs:
         assert alike(printed, shown, within=0.1), f"{printed}\n\n{shown}"

@@ -92,28 +92,27 @@ LINES = (
 
 _HEAD = """# What rules add
 
-Written by
-`python -m benchmarks.experiments.what_rules_add --results benchmarks/results --out docs` from the
-committed tables ([retrieval](../benchmarks/results/table2-retrieval/table.md),
-[reading](../benchmarks/results/table2/table.md)), all balanced test queries.
+All balanced test queries of the five RuleQA benchmarks, from the committed tables
+([retrieval](../benchmarks/results/table2-retrieval/table.md),
+[reading](../benchmarks/results/table2/table.md)):
+`python -m benchmarks.experiments.what_rules_add --results benchmarks/results --out docs`.
 
-Each figure is a difference in percentage points between two rows that share everything else: how
-searches are merged, how many documents they look at, ten documents for the reader, the queries of
-fine-tuning, the learning rate and the seeds. **Bold**: beyond chance (paired randomization test
-over the queries, Holm-corrected over its table, p < 0.05). Plain: within chance.
+Each figure is a difference in percentage points between two rows that share everything else:
+merging, search depth, ten documents for the reader, queries of fine-tuning, learning rate, seeds.
+**Bold**: beyond chance (paired randomization test over the queries, Holm-corrected over its table,
+p < 0.05).
 
 """
 _TAIL = """
 ![What rules add: differences by benchmark](what-rules-add.png)
 
-Filled marks are beyond chance.
-
+- Filled marks are beyond chance.
 - R@10: an answer stands in the ten documents. EM: exact match of the answer. ICL: nothing is
   fine-tuned and no merge weight is learned.
 - The baselines count the corpus's facts and need neither rules nor retrieval
-  ([table](../benchmarks/results/baselines/table.md)); the best row and the best baseline are picked
+  ([table](../benchmarks/results/baselines/table.md)). The best row and the best baseline are picked
   on these queries.
-- The reader is a small model made for this form of prompt; larger readers may need rules less, or
+- The reader is a small model made for this form of prompt. Larger readers may need rules less, or
   use them better.
 """
 
@@ -142,7 +141,7 @@ def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str,
     for line, found in zip(LINES, cells, strict=True):
         shown = " | ".join(_shown(cell) for cell in found)
         lines.append(f"| {line.title} | {line.measure} | {shown} |")
-    return _HEAD + "\n".join(lines) + "\n" + _reading(cells) + _TAIL, cells
+    return _HEAD + "\n".join(lines) + "\n" + _TAIL, cells
 
 
 def _cell(
@@ -174,23 +173,6 @@ def _shown(cell: tuple[float, float] | None) -> str:
         return "–"
     text = f"{cell[0]:+.1f}"
     return f"**{text}**" if cell[1] < LEVEL else text
-
-
-def _reading(cells: Sequence[Sequence[tuple[float, float] | None]]) -> str:
-    """One sentence a line: on which benchmarks it is beyond chance, and which way."""
-    lines = ["\nIn words:\n"]
-    for line, found in zip(LINES, cells, strict=True):
-        known = [(n.rpartition("-")[2].upper(), c) for n, c in zip(BENCHMARKS, found, strict=True)]
-        up = [n for n, c in known if c and c[1] < LEVEL and c[0] > 0]
-        down = [n for n, c in known if c and c[1] < LEVEL and c[0] < 0]
-        open_ = [n for n, c in known if c and n not in (*up, *down)]
-        parts = [
-            f"{what} on {', '.join(names)}"
-            for what, names in (("helps", up), ("hurts", down), ("within chance", open_))
-            if names
-        ]
-        lines.append(f"- {line.title} ({line.measure}): {'; '.join(parts) or 'not run'}.")
-    return "\n".join(lines) + "\n"
 
 
 def _plot(cells: Sequence[Sequence[tuple[float, float] | None]], path: Path) -> None:

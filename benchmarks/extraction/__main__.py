@@ -18,14 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.extraction.sentences import Sentences, compared, everyday, hotpotqa
-from rulerag.assembly import Options, make_generator, preset
-from rulerag.composition import Config
+from rulerag.assembly import make_generator, preset
 from rulerag.console import guarded
 from rulerag.evaluation.tables import markdown_table
 from rulerag.extraction import ModelExtractor, TripleExtractor, with_known_facts
 from rulerag.io import write_json, write_text
 from rulerag.linking import link_mentions
-from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document
 
 SETS = {"everyday": everyday, "hotpotqa": hotpotqa}
@@ -70,10 +68,8 @@ def by_model(given: Sentences, model: ModelExtractor) -> dict[str, float]:
 
 
 def _model(name: str) -> ModelExtractor:
-    values = preset(Path(), generator=name).to_dict()
-    values["generator"].update(ModelExtractor.PROMPT)
-    empty = RuleQADataset(corpus=(), queries={})
-    return ModelExtractor(make_generator(Config(values), empty, Options()))
+    config = preset(Path(), generator=name, model_settings=ModelExtractor.PROMPT)
+    return ModelExtractor(make_generator(config))
 
 
 def _run(arguments: argparse.Namespace) -> None:

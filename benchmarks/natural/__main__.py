@@ -30,10 +30,10 @@ from benchmarks.natural.study import (
     understood,
 )
 from benchmarks.natural.tables import tables
-from rulerag.cli.common import scoring_model
+from rulerag.assembly import make_generator, preset
 from rulerag.console import guarded
 from rulerag.io import read_json, read_jsonl, write_json, write_jsonl, write_text
-from rulerag.linking import QuestionLinker
+from rulerag.linking import QuestionLinker, ReadingJudge
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
@@ -78,7 +78,8 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
     if arguments.encoder:
         linkers["encoder"] = plain.with_encoder(load_encoder(arguments.encoder))
     if arguments.language_model:
-        model = scoring_model(arguments.language_model)
+        name = arguments.language_model
+        model = make_generator(preset("", generator=name, model_settings=ReadingJudge.PROMPT))
         linkers |= {
             f"{name}, model": linker.with_language_model(model) for name, linker in linkers.items()
         }

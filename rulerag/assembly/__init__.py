@@ -11,7 +11,6 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.assembly.build import (
-        Options,
         make_generator,
         make_miner,
         make_pipeline,

@@ -14,9 +14,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from rulerag import candidates, generation  # whose modules are loaded when they are first used
 from rulerag.composition import FAMILIES, Config, Entry, Settings, find, names
 from rulerag.errors import ConfigError, did_you_mean
-from rulerag.kg import Phrases
 from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import CandidateScorer, Generator, Retriever, RuleMiner, RuleSelector
@@ -58,23 +58,6 @@ _INDEXED = ("dates", "encoder")
 _FEW_EXAMPLES = 300
 
 
-@dataclass(frozen=True)
-class Options:
-    """What a run adds to a configuration: never part of its fingerprint.
-
-    Args:
-        index: the folder of an index built by `rulerag index`; without one, BM25 indexes in
-            memory, Lucene keeps its index in the cache folder, and so does dense retrieval with
-            the vectors of the corpus.
-        progress: show progress bars.
-        keep_union: also compute the untrimmed union, as the pipeline does by default.
-    """
-
-    index: Path | None = None
-    progress: bool = False
-    keep_union: bool = True
-
-
 @dataclass
 class Builder:
     """Makes components from sections; retrievers with equal settings are one object.
@@ -105,16 +88,31 @@ class Builder:
             raise section.error("is missing", "type", hint=f"one of {', '.join(names(family))}")
         entry = find(family, name, key=f"{section.where}.type".removeprefix("."))
         section.check(entry.keys)
-        plain = section.without("type", *entry.holds).to_dict()
-        entry.settings.read(plain, source=section.source, where=section.where)
-        given = {key: self._resource(entry, one) for key, one in entry.injected.items()}
-        given |= {key: self._part(entry, section, key) for key in entry.holds}
+        values = section.without("type", *entry.holds).to_dict()
+        entry.settings.read(values, source=section.source, where=section.where)
+        for key, resource in entry.injected.items():
+            if resource not in self.shared:
+                message = f"the {family} {name!r} needs {resource}, which is not at hand here"
+                raise ConfigError(message, hint=did_you_mean(resource, self.shared))
+            values[key] = self.shared[resource]()
+        for key, part in entry.holds.items():
+            if part.endswith("*"):
+                needed = entry.parameters[key].default is inspect.Parameter.empty
+                if needed or section.get(key) is not None:
+                    numbers = range(len(section.read(key, tuple)))
+                    sections = [section.section(f"{key}.{number}") for number in numbers]
+                    values[key] = [self.make(part.removesuffix("*"), one) for one in sections]
+            elif section.get(key) is None and self.parts.get(key) is not None:
+                values[key] = self.parts[key]
+            else:
+                _check_part(entry, section, key)
+                values[key] = self.make(part, section.section(key))
         folder = self._index_of(entry)
         try:
             if folder is None:
-                made = entry.maker(**given, **plain)
+                made = entry.maker(**values)
             else:
-                made = _open_index(entry, section, folder, {**given, **plain})
+                made = _open_index(entry, section, folder, values)
         except ConfigError as error:
             if error.path is not None or error.key is None:
                 raise
@@ -122,35 +120,6 @@ class Builder:
         if family == "retriever":
             self._made[section.fingerprint] = made
         return made
-
-    def _part(self, entry: Entry, section: Config, name: str) -> Any:
-        """What a parameter that holds components gets."""
-        family = entry.holds[name]
-        if family.endswith("*"):
-            default = entry.parameters[name].default
-            if section.get(name) is None and default is not inspect.Parameter.empty:
-                return default
-            return [
-                self.make(family.removesuffix("*"), section.section(f"{name}.{number}"))
-                for number in range(len(section.read(name, tuple)))
-            ]
-        if section.get(name) is None:
-            if self.parts.get(name) is not None:
-                return self.parts[name]
-            if name == "selector":
-                message = f"the {entry.name} {entry.family} needs guiding rules"
-                hint = "add selector: {type: head}"
-                raise ConfigError(message, path=section.source, key=name, hint=hint)
-            if not FAMILIES[family]:
-                hint = f"write {name}: {{type: …}}, one of {', '.join(names(family))}"
-                raise section.error("is missing", name, hint=hint)
-        return self.make(family, section.section(name))
-
-    def _resource(self, entry: Entry, name: str) -> Any:
-        if name not in self.shared:
-            message = f"the {entry.family} {entry.name!r} needs {name}, which is not at hand here"
-            raise ConfigError(message, hint=did_you_mean(name, self.shared))
-        return self.shared[name]()
 
     def _index_of(self, entry: Entry) -> Path | None:
         """The index of the run, for the first retriever that wraps none."""
@@ -162,6 +131,20 @@ class Builder:
             raise ConfigError(message, key="index", hint="leave --index out")
         folder, self.index = self.index, None
         return folder
+
+
+def _check_part(entry: Entry, section: Config, key: str) -> None:
+    """Raise a ConfigError where a part is not stated and its family has no default."""
+    if section.get(key) is not None:
+        return
+    if key == "selector":
+        message = f"the {entry.name} {entry.family} needs guiding rules"
+        hint = "add selector: {type: head}"
+        raise ConfigError(message, path=section.source, key=key, hint=hint)
+    family = entry.holds[key]
+    if not FAMILIES[family]:
+        hint = f"write {key}: {{type: …}}, one of {', '.join(names(family))}"
+        raise section.error("is missing", key, hint=hint)
 
 
 def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str, Any]) -> Any:
@@ -183,43 +166,28 @@ def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str
     return opened
 
 
-def resources(dataset: RuleQADataset, options: Options) -> dict[str, Callable[[], Any]]:
+def resources(dataset: RuleQADataset, *, progress: bool = False) -> dict[str, Callable[[], Any]]:
     """What components may ask for, of a dataset and a run."""
-
-    def known() -> Any:
-        from rulerag.generation import answers_by_relation
-
-        return answers_by_relation(dataset.corpus)
-
-    @cache
-    def facts() -> Any:
-        from rulerag.candidates import CorpusFacts
-
-        return CorpusFacts(dataset.corpus, dataset.labels)
 
     def words(kind: str) -> Callable[[str], str]:
         return lambda name: dataset.labels[kind].get(name, name)
 
-    @cache
-    def linker() -> QuestionLinker:
-        return QuestionLinker(dataset)
-
     step = int(dataset.calendar.get("step", 1) or 1)
     return {
         "documents": lambda: dataset.corpus,
-        "facts": facts,
+        "facts": cache(lambda: candidates.CorpusFacts(dataset.corpus, dataset.labels)),
         "examples": lambda: _examples(dataset),
         "bank": lambda: dataset.rules,
         "labels": lambda: dataset.labels["entities"],
         "all_labels": lambda: dataset.labels,
         "names": lambda: {**dataset.labels["relations"], **dataset.labels["entities"]},
-        "known": known,
-        "linker": linker,
+        "known": lambda: generation.answers_by_relation(dataset.corpus),
+        "linker": cache(lambda: QuestionLinker(dataset)),
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),
         "time_step": lambda: step,
         "dataset_fingerprint": lambda: dataset.fingerprint,
-        "progress": lambda: options.progress,
+        "progress": lambda: progress,
         "backend": lambda: None,  # work of a configuration stays in this process
     }
 
@@ -276,48 +244,46 @@ def make_selector(
     """
     if config.get("selector") is None:
         return None
-    shared = {} if dataset is None else resources(dataset, Options())
+    shared = {} if dataset is None else resources(dataset)
     builder = Builder({**shared, "bank": lambda: rules})
     selector: RuleSelector = builder.make("selector", config.section("selector"))
     if dataset is None or not dataset.templates:
         return selector
-    labels = dataset.labels["relations"]
-    return WordedSelector(selector, Phrases(dataset.templates, lambda r: labels.get(r, r)))
+    return WordedSelector(selector, dataset.phrases)
 
 
 def make_generator(
     config: Config,
-    dataset: RuleQADataset,
-    options: Options | None = None,
+    dataset: RuleQADataset | None = None,
     *,
     retriever: Retriever | None = None,
+    progress: bool = False,
 ) -> Generator:
     """The reader that a configuration names.
 
     Args:
         config: the whole configuration.
-        dataset: what is asked about.
-        options: what the run adds.
+        dataset: what is asked about; nothing for a language model by itself.
         retriever: what the chain-of-thought baselines search with; that of the configuration.
+        progress: show progress bars.
 
     Raises:
         ConfigError: an unknown name or key.
     """
     parts = {"retriever": retriever, "scorer": getattr(retriever, "scorer", None)}
-    builder = Builder(resources(dataset, options or Options()), parts)
+    if dataset is None:
+        dataset = RuleQADataset(corpus=(), queries={})
+    builder = Builder(resources(dataset, progress=progress), parts)
     generator: Generator = builder.make("generator", config.section("generator"))
     return generator
 
 
-def make_scorer(
-    config: Config, dataset: RuleQADataset, options: Options | None = None
-) -> CandidateScorer:
+def make_scorer(config: Config, dataset: RuleQADataset) -> CandidateScorer:
     """The candidate scorer of the retriever that a configuration names, without the retriever.
 
     Args:
         config: the whole configuration.
         dataset: whose facts are scored.
-        options: what the run adds.
 
     Raises:
         ConfigError: an unknown name or key, or the retriever has no scorer.
@@ -325,8 +291,7 @@ def make_scorer(
     section = config.section("retriever")
     if section.get("scorer") is None:
         raise section.error("is missing", "scorer", hint="name a method with one: bm25-scored")
-    builder = Builder(resources(dataset, options or Options()))
-    scorer: CandidateScorer = builder.make("scorer", section.section("scorer"))
+    scorer: CandidateScorer = Builder(resources(dataset)).make("scorer", section.section("scorer"))
     return scorer
 
 
@@ -334,7 +299,9 @@ def make_retriever(
     config: Config,
     dataset: RuleQADataset,
     selector: RuleSelector | None,
-    options: Options | None = None,
+    *,
+    index: Path | None = None,
+    progress: bool = False,
 ) -> Retriever:
     """The retriever that a configuration names, with all that it wraps.
 
@@ -342,37 +309,50 @@ def make_retriever(
         config: the whole configuration.
         dataset: what is searched.
         selector: the guiding rules; None where no retriever follows rules.
-        options: what the run adds.
+        index: the folder of an index built by `rulerag index`; without one, BM25 indexes in
+            memory, Lucene keeps its index in the cache folder, and so does dense retrieval with
+            the vectors of the corpus.
+        progress: show progress bars.
 
     Raises:
         ConfigError: an unknown name or key, or a part that does not fit another.
     """
-    options = options or Options()
-    builder = Builder(resources(dataset, options), {"selector": selector}, options.index)
+    builder = Builder(resources(dataset, progress=progress), {"selector": selector}, index)
     retriever: Retriever = builder.make("retriever", config.section("retriever"))
     return retriever
 
 
 def make_pipeline(
-    config: Config, dataset: RuleQADataset, options: Options | None = None
+    config: Config,
+    dataset: RuleQADataset,
+    *,
+    index: Path | None = None,
+    progress: bool = False,
+    keep_union: bool = True,
 ) -> RuleRAGPipeline:
     """Everything that a configuration names, put together.
+
+    Args:
+        config: the whole configuration.
+        dataset: what is asked about.
+        index: as in :func:`make_retriever`.
+        progress: show progress bars.
+        keep_union: also compute the untrimmed union, as the pipeline does by default.
 
     Raises:
         ConfigError: an unknown name or key; names file and key.
     """
-    options = options or Options()
     values = {key: value for key, value in config.to_dict().items() if value is not None}
     stated = Experiment.read(values, source=config.source)
     selector = make_selector(config, dataset.rules, dataset)
-    retriever = make_retriever(config, dataset, selector, options)
+    retriever = make_retriever(config, dataset, selector, index=index, progress=progress)
     return RuleRAGPipeline(
         retriever,
-        make_generator(config, dataset, options, retriever=retriever),
+        make_generator(config, dataset, retriever=retriever, progress=progress),
         selector=selector,
         top_k=stated.top_k,
         reader_rules=stated.reader_rules,
-        keep_union=options.keep_union,
+        keep_union=keep_union,
         fingerprints={"dataset": dataset.fingerprint, "rules": dataset.rules.fingerprint},
         labels=dataset.labels["entities"],
     )

@@ -9,6 +9,7 @@ in a table goes by its name in the registry, with its defaults.
 from __future__ import annotations
 
 import difflib
+import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -62,7 +63,8 @@ def fragments(table: str) -> list[str]:
 
 def is_variant(retriever: str) -> bool:
     """Whether a retriever is one of the tables, which says itself what it does with rules."""
-    return retriever in _table("retrievers") and retriever not in fragments("retrievers")
+    stated = _table("retrievers")
+    return retriever in stated and retriever.rpartition("-")[0] in stated
 
 
 class _Tables:
@@ -97,7 +99,10 @@ class _Tables:
         below = self.part(family, base) if base else {}
         if name not in stated:
             below = {family: {"type": name}}
-        return merged_values(below, _with_benchmark(own, self.benchmark))
+        # ${benchmark} in a text is the name of the dataset.
+        name = json.dumps(self.benchmark)[1:-1]
+        own = json.loads(json.dumps(own).replace("${benchmark}", name))
+        return merged_values(below, own)
 
     def method(self, name: str) -> dict[str, Any]:
         """The settings of a method, with what is expected of it."""
@@ -120,13 +125,6 @@ class _Tables:
         expected = {key: value for key, value in found.items() if key.startswith("answer_recall")}
         expected |= self.expected.get(name, {})
         return {**values, "expected": expected} if expected else values
-
-
-def _with_benchmark(values: Any, benchmark: str) -> Any:
-    """The values with the name of the dataset in place of ``${benchmark}``."""
-    if isinstance(values, Mapping):
-        return {key: _with_benchmark(value, benchmark) for key, value in values.items()}
-    return values.replace("${benchmark}", benchmark) if isinstance(values, str) else values
 
 
 def method(
@@ -240,6 +238,7 @@ def preset(
     encoder: str | Path | None = None,
     fusion: str | None = None,
     generator: str | Path | None = None,
+    model_settings: Mapping[str, Any] | None = None,
 ) -> Config:
     """The configuration of a retriever, with or without rules, and of a reader.
 
@@ -259,6 +258,8 @@ def preset(
             ``configs/generators.yaml``, a YAML file with a section ``generator``, or else a causal
             language model: a folder or a name on the Hub, ``rulerag-nano-llama`` for the small one
             that is installed.
+        model_settings: of a language model of which nothing but its name is stated: how it is
+            asked.
 
     Raises:
         ConfigError: an unknown name, the symbolic retriever without rules, ``rules="none"`` for a
@@ -281,6 +282,8 @@ def preset(
         values["retriever"] = _with_innermost(values["retriever"], {"encoder": str(encoder)})
     if fusion is not None:
         values["retriever"] = _fused(values["retriever"], fusion)
+    if model_settings and values["generator"].keys() == {"type", "model"}:
+        values["generator"].update(model_settings)
     values["dataset"] = {"path": str(dataset), "query_set": query_set}
     return Config({**values, "top_k": top_k})
 

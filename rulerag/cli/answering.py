@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rulerag.assembly import Options, following_all, make_pipeline, open_dataset
+from rulerag.assembly import (
+    following_all,
+    make_generator,
+    make_pipeline,
+    open_dataset,
+    preset,
+)
 from rulerag.cli.common import (
     FACTS_ALONE,
     SHOWN,
@@ -21,7 +27,6 @@ from rulerag.cli.common import (
     over_index,
     percent,
     say,
-    scoring_model,
     show_progress,
 )
 from rulerag.composition import Config
@@ -29,7 +34,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg import Calendar, Phrases
 from rulerag.kg.grounding import statement_lines
-from rulerag.linking import LinkedQuestion, QuestionLinker, Reading
+from rulerag.linking import LinkedQuestion, QuestionLinker, Reading, ReadingJudge
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
@@ -59,16 +64,18 @@ def answer(
         options: how documents are found and read.
         limit: only the first N queries.
         quiet: no progress bars.
+
+    Example:
+        rulerag answer "Time 2014-12-01 what does China Consult ?" --dataset runs/ruleqa-i
     """
     check_outputs(out)
     run = open_target(target, dataset, options, ids=query or (), limit=limit, quiet=quiet)
     answers = run.pipeline.answer(run.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
-    phrases = own_phrases(dataset or Path(target), run)
     say_understood(run)
     for item in answers[:SHOWN]:
-        say(_shown(item, phrases))
+        say(_shown(item, run.phrases))
     say_no_reader(answers, options)
     say_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
@@ -108,20 +115,22 @@ def open_target(
         from rulerag.cli.corpora import open_texts
 
         return open_texts(target, options)
-    config = _config(target, dataset, options)
+    # The encoder may be there to link a question alone.
+    linked = dataset is not None and options.retriever != "dense"
+    config = (replace(options, encoder=None) if linked else options).config(dataset or Path(target))
     data = open_dataset(config)
     understood = None
     if dataset is None:
         queries = choose_queries(data, config, ids=ids, limit=limit)
     else:
-        question = _link(target, data, config, options)
+        (question,) = _linker(data, config, options).link([target])
         queries = [_query_of(question, data, config)]
         if not question.exact:
             understood = question
             config = following_all(config) if question.readings else config
     data = over_index(data, options.index, config)
     progress = show_progress(quiet) and dataset is None
-    pipeline = make_pipeline(config, data, Options(options.index, progress, keep_union=False))
+    pipeline = make_pipeline(config, data, index=options.index, progress=progress, keep_union=False)
     return QueryRun(config, data, queries, pipeline, understood)
 
 
@@ -180,27 +189,19 @@ def _exists(target: str) -> bool:
         return False
 
 
-def _config(target: str, dataset: Path | None, options: PipelineOptions) -> Config:
-    """The configuration; of a question, the encoder may be there to link it alone."""
-    if dataset is not None and options.retriever != "dense":
-        options = replace(options, encoder=None)
-    return options.config(dataset or Path(target))
-
-
-def _link(
-    question: str, dataset: RuleQADataset, config: Config, options: PipelineOptions
-) -> LinkedQuestion:
-    """What a question is taken to mean."""
+def _linker(dataset: RuleQADataset, config: Config, options: PipelineOptions) -> QuestionLinker:
+    """What finds the meaning of a question."""
     place = str(config.get("dataset", {}).get("path", "")) or None
     encoder = None
     if options.encoder is not None:
         from rulerag.retrieval.dense.encoders import load_encoder
 
         encoder = load_encoder(options.encoder)
-    judge = None if options.language_model is None else scoring_model(options.language_model)
-    linker = QuestionLinker.of_folder(place, dataset, encoder=encoder, language_model=judge)
-    (linked,) = linker.link([question])
-    return linked
+    model = None
+    if options.language_model is not None:
+        name, asked = options.language_model, ReadingJudge.PROMPT
+        model = make_generator(preset("", generator=name, model_settings=asked))
+    return QuestionLinker.of_folder(place, dataset, encoder=encoder, language_model=model)
 
 
 def _query_of(question: LinkedQuestion, dataset: RuleQADataset, config: Config) -> Query:
@@ -226,45 +227,26 @@ def say_no_reader(answers: Sequence[Answer], options: PipelineOptions) -> None:
         )
 
 
-def own_phrases(place: Path, run: QueryRun) -> Phrases | None:
-    """How rules are said in words.
-
-    A question in one's own words is answered in words; else rules are shown in words where the
-    dataset folder has templates of its own, and in the paper's form where it has none.
-
-    Args:
-        place: the dataset folder, or an experiment file.
-        run: the queries and their pipeline.
-    """
-    labels = run.dataset.labels["relations"]
-    folder = place if place.is_dir() else None
-    phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
-    return phrases if phrases.own or run.understood is not None else None
-
-
 def say_understood(run: QueryRun) -> None:
     """Say what a question in one's own words was taken to mean; nothing of any other."""
     if run.understood is not None:
-        say(_understood(run.understood, run))
+        say("\n".join(_understood(run.understood, run.dataset)))
 
 
-def _understood(question: LinkedQuestion, run: QueryRun) -> str:
+def _understood(question: LinkedQuestion, dataset: RuleQADataset) -> list[str]:
     """What a question was taken to mean, what else it could mean, and who is meant by a name."""
     if not question.readings:
         near = " or ".join(map(repr, question.nearest))
-        lines = ["nobody known is mentioned" + (f"; nearest names: {near}" if near else "")]
-        lines.append("plain retrieval was used, without rules")
-        return "\n".join(lines)
-    labels = run.dataset.labels["relations"]
-    folder = Path(str(run.config.get("dataset", {}).get("path", "")))
-    phrases = Phrases.of_folder(folder, lambda name: labels.get(name, name))
+        nearest = f"; nearest names: {near}" if near else ""
+        return [f"nobody known is mentioned{nearest}", "plain retrieval was used, without rules"]
     best, *others = question.readings
-    lines = [f"understood: {_reading_line(best, phrases, run)}"]
+    lines = [f"understood: {_reading_line(best, dataset)}"]
     if best.mention is not None and not best.mention.exact:
         start, end = best.mention.span
         lines.append(f"  {question.text[start:end]!r} was read as {best.query.subject_words!r}")
     if question.guessed:
-        known = sorted({labels.get(name, name) for name in run.dataset.rules.head_relations})
+        labels = dataset.labels["relations"]
+        known = sorted({labels.get(name, name) for name in dataset.rules.head_relations})
         some = ", ".join(map(repr, known[:_RELATIONS])) or "none"
         lines.append(
             "  no word of the question names a known relation: what is asked is guessed "
@@ -277,17 +259,18 @@ def _understood(question: LinkedQuestion, run: QueryRun) -> str:
     likely = [one for one in others if percent(one.probability) != "0.0"][:_OTHERS]
     if likely:
         lines.append("  it could also mean:")
-        lines += [f"    {_reading_line(one, phrases, run)}" for one in likely]
-    return "\n".join(lines)
+        lines += [f"    {_reading_line(one, dataset)}" for one in likely]
+    return lines
 
 
-def _reading_line(reading: Reading, phrases: Phrases, run: QueryRun) -> str:
+def _reading_line(reading: Reading, dataset: RuleQADataset) -> str:
     """A reading in words, with ``?`` for what is asked, its time and its probability."""
     query, ends = reading.query, [reading.query.subject_words, "?"]
-    words = phrases.say(reading.relation, *(ends[::-1] if reading.asks_for_subject else ends))
+    ends = ends[::-1] if reading.asks_for_subject else ends
+    words = dataset.phrases.say(reading.relation, *ends)
     time = ""
-    if query.timestamp is not None and run.dataset.calendar:
-        time = f" ({Calendar(**run.dataset.calendar).format(query.timestamp)})"
+    if query.timestamp is not None and dataset.calendar:
+        time = f" ({Calendar(**dataset.calendar).format(query.timestamp)})"
     return f"{words}{time}  [{percent(reading.probability)} %]"
 
 
@@ -297,7 +280,7 @@ def _legible(text: str) -> str:
     return textwrap.shorten(plain, _WIDTH, placeholder=" …") if len(plain) > _WIDTH else plain
 
 
-def _shown(item: Answer, phrases: Phrases | None = None) -> str:
+def _shown(item: Answer, phrases: Phrases | None) -> str:
     """An answer, what is stated and what rules say of it, and its documents with their rules."""
     lines = [
         _legible(item.query.text),

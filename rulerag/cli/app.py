@@ -1,198 +1,117 @@
-"""The table of commands: a name, a function and an example each; cyclopts reads their arguments."""
+"""The table of commands; cyclopts reads their arguments and shows their help."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import inspect
+import logging
+import re
+import shlex
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from pathlib import Path
 from typing import Any
 
 from rulerag import __version__
+from rulerag.console import AGAIN, guarded
 from rulerag.errors import ConfigError, did_you_mean
 
-
-@dataclass(frozen=True)
-class Command:
-    """A command, imported when it runs or shows its own help.
-
-    Args:
-        place: where its function is, ``module:name``; its docstring is the help.
-        help: one line for the list of commands, the first of the docstring.
-        example: what its help shows.
-        settings: the class of the settings that it takes as ``KEY=VALUE``, ``module:name``.
-    """
-
-    place: str
-    help: str
-    example: str
-    settings: str = ""
-
-    @property
-    def work(self) -> Callable[..., None]:
-        """The function."""
-        return _imported(self.place)  # type: ignore[no-any-return]
-
-    @property
-    def epilogue(self) -> str:
-        """The end of its help: the settings, if it has some, and the example."""
-        if not self.settings:
-            return f"Example: {self.example}"
-        about = str(inspect.getdoc(_imported(self.settings))).partition("Args:\n")[2]
-        about = about.partition("\n\n")[0].replace("``", "")  # what is raised is of no use here
-        return f"Settings (KEY=VALUE):\n{about}\n\nExample: {self.example}"
-
-
-def _imported(place: str) -> Any:
-    module, _, name = place.partition(":")
-    return getattr(importlib.import_module(module), name)
-
-
-COMMANDS: dict[str, Command] = {
-    "demo": Command(
-        "rulerag.cli.running:demo",
-        "Mine, retrieve, read and explain on embedded worlds that know their own truth.",
-        "rulerag demo --out demo-out",
-    ),
-    "inspect": Command(
-        "rulerag.cli.datasets:inspect",
-        "Show what is understood of a graph or dataset: columns, dates, facts, what was left out.",
-        "rulerag inspect facts.csv",
-    ),
-    "mine": Command(
-        "rulerag.cli.graphs:mine",
-        "Mine a rule bank from a graph.",
-        "rulerag mine demo-out/temporal/world --out rules.jsonl",
-    ),
-    "rules": Command(
-        "rulerag.cli.graphs:rules",
-        "Look into a rule bank, join it with others, make it smaller.",
-        "rulerag rules rules.jsonl --head visits --top 5",
-    ),
-    "index": Command(
-        "rulerag.cli.corpora:index",
-        "Build an index that `--index` opens; of texts of your own, it keeps the texts too.",
-        "rulerag index runs/ruleqa-i --retriever lucene --out index",
-    ),
-    "extract": Command(
-        "rulerag.cli.extracting:extract",
-        "Find facts in texts: a graph folder that every other command reads, with its sentences.",
-        "rulerag extract notes --seeds facts.csv --out graph",
-    ),
-    "retrieve": Command(
-        "rulerag.cli.corpora:retrieve",
-        "Run retrieval for the queries of a dataset.",
-        "rulerag retrieve runs/ruleqa-i --retriever bm25 --rules guided --out run.trec",
-    ),
-    "answer": Command(
-        "rulerag.cli.answering:answer",
-        "Answer a question, or the queries of a dataset, with the evidence.",
-        'rulerag answer "Time 2014-12-01 what does China Consult ?" --dataset runs/ruleqa-i',
-    ),
-    "explain": Command(
-        "rulerag.cli.explaining:explain",
-        "Explain answers: what they rest on, in a dataset or in a system of your own.",
-        'rulerag explain "Who wrote it?" --documents notes --answerer rag.py:answer',
-    ),
-    "evaluate": Command(
-        "rulerag.cli.running:evaluate",
-        "Run one experiment; a rerun resumes what was interrupted.",
-        "rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full "
-        "--out runs/symbolic",
-    ),
-    "link-prediction": Command(
-        "rulerag.cli.running:link_prediction",
-        "Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.",
-        "rulerag link-prediction demo-out/temporal/world --miner tlogic --out links",
-        settings="rulerag.evaluation.link_prediction:LinkPredictionSettings",
-    ),
-    "studio": Command(
-        "rulerag.cli.running:studio",
-        "The web app: ask a RAG system, see which sources made it answer so, and break it.",
-        "rulerag studio --port 8080 --data studio-data",
-    ),
-    "redteam": Command(
-        "rulerag.cli.running:redteam",
-        "Attack a system in every source of every question; status 1 where it breaks.",
-        "rulerag redteam finance --generator weak-reader --out red-team",
-    ),
-    "ruleqa build": Command(
-        "rulerag.cli.datasets:build",
-        "Make questions, corpus, rules and judgements from a knowledge graph.",
-        "rulerag ruleqa build --kg facts.csv --out dataset",
-        settings="rulerag.ruleqa:RuleQASettings",
-    ),
-    "ruleqa check": Command(
-        "rulerag.cli.datasets:check",
-        "Prove that a dataset does not leak its answers.",
-        "rulerag ruleqa check runs/ruleqa-i",
-    ),
-    "ruleqa table": Command(
-        "rulerag.cli.datasets:table",
-        "Sizes and ceilings of built datasets, beside the published sizes.",
-        "rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y",
-    ),
-    "data fetch": Command(
-        "rulerag.cli.datasets:fetch",
-        "Download one data set, every file checked by its SHA-256.",
-        "rulerag data fetch icews14 --out data",
-    ),
-    "models list": Command(
-        "rulerag.cli.models:list_models",
-        "Models that go by a name here: size, licence, and whether they are in place.",
-        "rulerag models list",
-    ),
-    "models fetch": Command(
-        "rulerag.cli.models:fetch",
-        "Get a model, every file checked by its SHA-256; its terms are shown first.",
-        "rulerag models fetch smollm2-135m-instruct",
-    ),
-    "models info": Command(
-        "rulerag.cli.models:info",
-        "What a model is, where it came from and what it takes.",
-        "rulerag models info all-minilm-l6-v2",
-    ),
-    "cache": Command(
-        "rulerag.cli.models:cache",
-        "Show or clear what is kept between commands: indexes, vectors, checksums.",
-        "rulerag cache clear bm25",
-    ),
+COMMANDS = {
+    "demo": "running:demo",
+    "inspect": "datasets:inspect",
+    "mine": "graphs:mine",
+    "rules": "graphs:rules",
+    "index": "corpora:index",
+    "extract": "extracting:extract",
+    "retrieve": "corpora:retrieve",
+    "answer": "answering:answer",
+    "explain": "explaining:explain",
+    "evaluate": "running:evaluate",
+    "link-prediction": "running:link_prediction",
+    "studio": "running:studio",
+    "redteam": "running:redteam",
+    "ruleqa build": "datasets:build",
+    "ruleqa check": "datasets:check",
+    "ruleqa table": "datasets:table",
+    "data fetch": "datasets:fetch",
+    "models list": "models:list_models",
+    "models fetch": "models:fetch",
+    "models info": "models:info",
+    "cache": "models:cache",
 }
-"""The commands by name; those of two words belong to a group."""
+"""The function of each command, whose docstring is the help; those of two words make a group."""
 
+# Classes of what a command takes as KEY=VALUE.
+_SETTINGS = {
+    "link-prediction": "rulerag.evaluation.link_prediction:LinkPredictionSettings",
+    "ruleqa build": "rulerag.ruleqa:RuleQASettings",
+}
 _HELP = ("--help", "-h")
 
+_RESUMES = "interrupted; answered queries are kept, the same command goes on from there"
 
-def parse(words: Sequence[str]) -> Callable[[], object]:
-    """The work that the arguments ask for, ready to run; help and the version are work, too.
+_WORDS: ContextVar[Sequence[str]] = ContextVar("words", default=())
+
+
+def command_line() -> str:
+    """The command that runs, as a shell takes it; for what it writes about itself."""
+    return shlex.join(["rulerag", *_WORDS.get()])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0 success, 2 bad input, 130 interrupted.
 
     Args:
-        words: the arguments.
+        argv: the arguments; those of the process when None.
+    """
+    words = sys.argv[1:] if argv is None else list(argv)
+    # The library logs what a person may want to know, such as how much of a run is done already.
+    notes = logging.StreamHandler()
+    logger = logging.getLogger("rulerag")
+    level = logger.level
+    logger.addHandler(notes)
+    logger.setLevel(logging.INFO)
+    try:
+        interrupted = _RESUMES if words[:1] == ["evaluate"] else AGAIN
+        sys.exit(guarded(functools.partial(_run, words), interrupted=interrupted))
+    finally:
+        logger.removeHandler(notes)
+        logger.setLevel(level)
+
+
+def _run(words: Sequence[str]) -> None:
+    """Run the command that the arguments name; help and the version are work, too.
 
     Raises:
         ConfigError: there is no such command, or its arguments are wrong.
     """
-    if list(words) == ["--version"]:
-        return functools.partial(sys.stdout.write, f"rulerag {__version__}\n")
-    group = words[0] if words and any(name.startswith(f"{words[0]} ") for name in COMMANDS) else ""
+    _WORDS.set(words)
+    groups = {name.partition(" ")[0] for name in COMMANDS if " " in name}
+    group = words[0] if words and words[0] in groups else ""
     size = 2 if group else 1
-    if not words[size - 1 :] or words[size - 1] in _HELP:
-        return functools.partial(sys.stdout.write, _overview(group))
-    name, rest = " ".join(words[:size]), words[size:]
-    if name not in COMMANDS:
+    name = " ".join(words[:size])
+    if words == ["--version"]:
+        sys.stdout.write(f"rulerag {__version__}\n")
+    elif not words[size - 1 :] or words[size - 1] in _HELP:
+        sys.stdout.write(_overview(group))
+    elif name not in COMMANDS:
         raise ConfigError(f"there is no command {name!r}", hint=did_you_mean(name, COMMANDS))
-    # Imported here: the list of commands is shown at once.
-    from rulerag.cli.arguments import bind_arguments
+    else:
+        from rulerag.io import STANDARD_OUTPUT  # here: the list of commands is shown at once
 
-    command = COMMANDS[name]
-    return bind_arguments(f"rulerag {name}", command.work, rest, epilogue=command.epilogue)
+        work, arguments = _bound(name, words[size:])
+        # A command that writes to standard output says to standard error what it says.
+        aside = STANDARD_OUTPUT in arguments.arguments.values()
+        with contextlib.redirect_stdout(sys.stderr) if aside else contextlib.nullcontext():
+            work(*arguments.args, **arguments.kwargs)
 
 
 def _overview(group: str) -> str:
     """The list of all commands, or of those of a group."""
-    listed = {n: c.help for n, c in COMMANDS.items() if not group or n.startswith(f"{group} ")}
+    listed = {n: h for n, h in _first_lines() if not group or n.startswith(f"{group} ")}
     width = max(map(len, listed))
     lines = [
         f"Usage: rulerag {group}{' ' if group else ''}COMMAND [ARGUMENTS]",
@@ -205,3 +124,93 @@ def _overview(group: str) -> str:
         "Start here: rulerag demo --out demo-out",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _first_lines() -> Iterator[tuple[str, str]]:
+    """The first line of each command's help, found in the sources, so that nothing is loaded."""
+    for name, place in COMMANDS.items():
+        home, _, function = place.partition(":")
+        source = Path(__file__).with_name(f"{home}.py").read_text(encoding="utf-8")
+        docstring = source.partition(f"\ndef {function}(")[2].partition('"""')[2]
+        yield name, docstring.partition("\n")[0]
+
+
+# --- the arguments of one command -----
+
+
+def _imported(place: str) -> Any:
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _bound(name: str, words: Sequence[str]) -> tuple[Callable[..., Any], inspect.BoundArguments]:
+    """The function of a command, or what shows its help, and its arguments."""
+    # Imported here: the list of commands is shown at once, and Ctrl-C counts meanwhile.
+    from cyclopts import App, CycloptsError, Parameter
+
+    function = _imported(f"rulerag.cli.{COMMANDS[name]}")
+    app = App(
+        f"rulerag {name}",
+        default_command=function,
+        help_epilogue=_epilogue(name, function),
+        help_format="plaintext",
+        help_formatter=_Formatter(),
+        version_flags=(),
+        default_parameter=Parameter(negative=(), show_default=_shown_default),
+        group_parameters="Options",
+    )
+    try:
+        work, arguments, _ = app.parse_args(words, print_error=False, exit_on_error=False)
+    except CycloptsError as error:
+        message = " ".join(str(error).split())
+        details = getattr(error.__cause__, "errors", None)
+        if details is not None:  # of settings, which pydantic checks
+            first = details()[0]
+            option = "--" + str(first["loc"][0]).replace("_", "-")
+            message = f"Invalid value {first['input']!r} for {option}: {first['msg']}."
+        raise ConfigError(message, hint=f"rulerag {name} --help") from error
+    return work, arguments
+
+
+# --- its help -----
+
+
+def _epilogue(name: str, function: Callable[..., None]) -> str:
+    """The end of a command's help: the settings, if it has some, and the example."""
+    example = " ".join(str(inspect.getdoc(function)).partition("Example:\n")[2].split())
+    if name not in _SETTINGS:
+        return f"Example: {example}"
+    about = str(inspect.getdoc(_imported(_SETTINGS[name]))).partition("Args:\n")[2]
+    about = about.partition("\n\n")[0].replace("``", "")  # what is raised is of no use here
+    return f"Settings (KEY=VALUE):\n{about}\n\nExample: {example}"
+
+
+def _shown_default(value: object) -> object:
+    """What the help says of a default: nothing of flags and of lists."""
+    return None if value is False or value == () else value
+
+
+class _Formatter:
+    """Help whose paragraphs are folded at the width of the terminal, not of the docstrings."""
+
+    def __call__(self, console: Any, options: Any, panel: Any) -> None:
+        from cyclopts.help import DefaultFormatter  # loads what draws tables
+
+        if panel.format == "command":  # --help alone, which has just been found
+            return
+        for entry in panel.entries:
+            _unfold(entry.description)
+        DefaultFormatter()(console, options, panel)
+
+    def render_usage(self, console: Any, _options: Any, usage: Any) -> None:
+        console.print(f"Usage: {usage}".rstrip(), end="\n\n", markup=False, highlight=False)
+
+    def render_description(self, console: Any, _options: Any, description: Any) -> None:
+        _unfold(description)
+        console.print(description)
+
+
+def _unfold(description: Any) -> None:
+    text = getattr(description, "primary_renderable", None)
+    if text is not None:
+        text.plain = re.sub(r"(?<=\S)\n(?=\S)", " ", text.plain)

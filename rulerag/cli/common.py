@@ -10,23 +10,15 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from rulerag.assembly import (
-    Options,
-    experiment,
-    fragments,
-    is_variant,
-    make_generator,
-    preset,
-)
+from rulerag.assembly import experiment, fragments, is_variant, preset
 from rulerag.cache import remembered_fingerprint
-from rulerag.composition import Config
+from rulerag.composition import Config, check_range
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, StoredRecords, check_output
-from rulerag.kg import KnowledgeGraph
-from rulerag.linking import LinkedQuestion, ReadingJudge
+from rulerag.kg import KnowledgeGraph, Phrases
+from rulerag.linking import LinkedQuestion
 from rulerag.pipeline import RuleRAGPipeline
-from rulerag.protocols import Generator
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Query
 
@@ -139,7 +131,7 @@ class RetrievalOptions:
     An experiment file can then refuse the options that it decides itself.
 
     Args:
-        rules: guided (default) or none.
+        rules: guided or none (default guided; of retrieve alone none, but symbolic is guided).
         top_k: documents per query (default 10).
         query_set: balanced, full, f_r or f_g (default full, or the experiment's).
         index: a folder written by `rulerag index`, used with its settings.
@@ -161,12 +153,15 @@ class RetrievalOptions:
     encoder: str | None = None
     fusion: str | None = None
 
-    def config(self, place: Path, *, rules: str = "guided") -> Config:
+    def config(
+        self, place: Path, *, rules: str = "guided", model_settings: Mapping[str, Any] | None = None
+    ) -> Config:
         """The configuration of an experiment file, or the preset of a dataset folder.
 
         Args:
             place: the file or the folder.
             rules: what a text retriever does where no option says it.
+            model_settings: see :func:`rulerag.assembly.preset`.
 
         Raises:
             ConfigError: an option that an experiment decides itself, or one that is wrong.
@@ -184,24 +179,13 @@ class RetrievalOptions:
             return experiment(place, [f"dataset.query_set={query_set}"] if query_set else [])
         ruled = self.retriever == "symbolic" or is_variant(self.retriever or "")
         chosen.setdefault("rules", "guided" if ruled else rules)
+        chosen["model_settings"] = model_settings
         config = preset(place, query_set=query_set or "full", **chosen)
         if index is None:
             return config
         # An index keeps the settings that it was built with.
         values = config.to_dict()
         return Config({**values, "retriever": _without_index_settings(values["retriever"])})
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class PlainRetrievalOptions(RetrievalOptions):
-    """How documents are found, by default without rules.
-
-    Args:
-        rules: none (default) or guided; symbolic is always guided.
-    """
-
-    rules: str | None = None
 
 
 @Parameter(name="*")
@@ -255,6 +239,16 @@ class QueryRun:
     pipeline: RuleRAGPipeline
     understood: LinkedQuestion | None = None
 
+    @property
+    def phrases(self) -> Phrases | None:
+        """How rules are said in words; None for the paper's form.
+
+        A question in one's own words is answered in words; else rules are in words where the
+        dataset has templates of its own.
+        """
+        words = self.dataset.templates or self.understood is not None
+        return self.dataset.phrases if words else None
+
 
 def is_experiment(place: str | Path) -> bool:
     """Whether a path is that of an experiment file."""
@@ -275,8 +269,8 @@ def choose_queries(
     Raises:
         UnknownNameError: an id is unknown. ConfigError: the limit is below 1.
     """
-    if limit is not None and limit < 1:
-        raise ConfigError(f"{limit} is below 1", key="limit", hint="say 10")
+    if limit is not None:
+        check_range("limit", limit, 1)
     if not ids:
         return dataset.query_set(config.read("dataset.query_set", str, "full"))[:limit]
     known = {query.id: query for rows in dataset.queries.values() for query in rows}
@@ -319,21 +313,6 @@ def open_corpus(folder: Path) -> StoredRecords[Document]:
     """
     file = folder / CORPUS
     return StoredRecords(file, Document.from_json, remembered_fingerprint(file))
-
-
-def scoring_model(name: str) -> Generator:
-    """A language model that is shown bare texts, to score others.
-
-    Args:
-        name: of a model, a folder, or a YAML file.
-
-    Raises:
-        RuleRAGError: there is no such model.
-    """
-    values = preset(Path(), generator=name).to_dict()
-    if values["generator"].keys() == {"type", "model"}:
-        values["generator"].update(ReadingJudge.PROMPT)
-    return make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
 
 
 def refuse_prose(generator: object) -> None:

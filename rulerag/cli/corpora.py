@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cyclopts import Parameter
 
-from rulerag.assembly import Options, make_pipeline, open_dataset
+from rulerag.assembly import make_pipeline, open_dataset
 from rulerag.cli.common import (
     CORPUS,
     Output,
     PipelineOptions,
-    PlainRetrievalOptions,
     QueryRun,
+    RetrievalOptions,
     check_outputs,
     choose_queries,
     open_corpus,
@@ -26,7 +26,7 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.composition import Config, retriever_name
+from rulerag.composition import retriever_name
 from rulerag.errors import ConfigError, OutputError
 from rulerag.io import check_folder, read_json, read_records, write_jsonl
 from rulerag.kg import KnowledgeGraph
@@ -34,6 +34,11 @@ from rulerag.linking import link_mentions
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, is_benchmark, read_benchmark
 from rulerag.texts import ChunkSettings, read_texts
 from rulerag.types import Document, Query, ScoredDocument, entities_of
+
+# How a language model is asked about texts of one's own.
+_PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
+# Retrievers that keep an index on disk, and the options that each takes.
+_OPTIONS = {"bm25": ("dates",), "lucene": ("dates",), "dense": ("encoder", "kind")}
 
 
 @Parameter(name="*")
@@ -81,57 +86,52 @@ def index(
         kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 ….
         how: how texts become documents.
         quiet: no progress bars.
+
+    Example:
+        rulerag index runs/ruleqa-i --retriever lucene --out index
     """
-    if retriever not in _BUILDERS:
-        raise ConfigError(
-            f"{retriever!r} keeps no index on disk", key="retriever", hint="bm25, lucene or dense"
-        )
-    options: dict[str, Any] = {}
-    for key, value, takes in (
-        ("dates", dates, ("bm25", "lucene")),
-        ("encoder", encoder, ("dense",)),
-        ("kind", kind, ("dense",)),
-    ):
-        if value is not None and retriever not in takes:
-            raise ConfigError(
-                f"means nothing to {retriever}", key=key, hint=f"--retriever {' or '.join(takes)}"
-            )
-        if value is not None:
-            options["index" if key == "kind" else key] = value
+    _check_index(retriever, dates=dates, encoder=encoder, kind=kind)
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
     stored = (corpus / "manifest.json").is_file()
     own = not (stored or is_benchmark(corpus))
     documents = open_corpus(corpus) if stored and not how.kg else read_documents(corpus, how)
+    settings = {"dates": dates, "encoder": encoder, "index": kind}
+    options = {key: value for key, value in settings.items() if value is not None}
     started = time.perf_counter()
-    _BUILDERS[retriever](documents, out, progress=show_progress(quiet), **options)
+    _build(retriever, documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
     if own:
         write_jsonl(out / CORPUS, (document.to_json() for document in documents))
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
 
 
-def _bm25(documents: Sequence[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.lexical import BM25Retriever
-
-    BM25Retriever(documents, **options).save(out)
-
-
-def _lucene(documents: Sequence[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.lexical import LuceneRetriever
-
-    LuceneRetriever.build(documents, out, **options).close()
-
-
-def _dense(documents: Sequence[Document], out: Path, **options: Any) -> None:
-    from rulerag.retrieval.dense import open_dense
-
-    open_dense(documents, **options).save(out)
+def _check_index(retriever: str, **options: str | None) -> None:
+    """Raise a ConfigError for a retriever without an index, or an option that it does not take."""
+    if retriever not in _OPTIONS:
+        hint = "bm25, lucene or dense"
+        raise ConfigError(f"{retriever!r} keeps no index on disk", key="retriever", hint=hint)
+    for key, value in options.items():
+        if value is not None and key not in _OPTIONS[retriever]:
+            hint = f"--retriever {' or '.join(one for one in _OPTIONS if key in _OPTIONS[one])}"
+            raise ConfigError(f"means nothing to {retriever}", key=key, hint=hint)
 
 
-_PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
-_BUILDERS: dict[str, Callable[..., None]] = {"bm25": _bm25, "lucene": _lucene, "dense": _dense}
+def _build(retriever: str, documents: Sequence[Document], out: Path, **options: Any) -> None:
+    """Build an index; loads only what this one needs."""
+    if retriever == "bm25":
+        from rulerag.retrieval.lexical import BM25Retriever
+
+        BM25Retriever(documents, **options).save(out)
+    elif retriever == "lucene":
+        from rulerag.retrieval.lexical import LuceneRetriever
+
+        LuceneRetriever.build(documents, out, **options).close()
+    else:
+        from rulerag.retrieval.dense import open_dense
+
+        open_dense(documents, **options).save(out)
 
 
 def read_documents(corpus: Path, how: TextOptions) -> list[Document]:
@@ -197,17 +197,12 @@ def open_texts(question: str, options: PipelineOptions) -> QueryRun:
     refuse_prose(options.generator)
     kind = str(read_json(folder / "manifest.json").get("kind"))
     chosen = replace(options, retriever=options.retriever or kind, rules="none")
-    config = chosen.config(folder, rules="none")
-    generator = config.section("generator").to_dict()
-    if generator.keys() == {"type", "model"}:  # a model by its name: prompts for any question
-        config = Config({**config.to_dict(), "generator": {**generator, **_PROSE}})
-    corpus = open_corpus(folder)
-    query = Query("question", question)
-    dataset = RuleQADataset(
-        corpus=corpus, queries={"test": [query]}, info=DatasetInfo(name=folder.name)
-    )
-    pipeline = make_pipeline(config, dataset, Options(index=folder, keep_union=False))
-    return QueryRun(config, dataset, [query], pipeline)
+    config = chosen.config(folder, rules="none", model_settings=_PROSE)
+    queries = [Query("question", question)]
+    info = DatasetInfo(name=folder.name)
+    dataset = RuleQADataset(corpus=open_corpus(folder), queries={"test": queries}, info=info)
+    pipeline = make_pipeline(config, dataset, index=folder, keep_union=False)
+    return QueryRun(config, dataset, queries, pipeline)
 
 
 def retrieve(
@@ -215,7 +210,7 @@ def retrieve(
     /,
     *,
     out: Output,
-    options: PlainRetrievalOptions = PlainRetrievalOptions(),
+    options: RetrievalOptions = RetrievalOptions(),
     union: bool = False,
     limit: int | None = None,
     quiet: bool = False,
@@ -229,6 +224,9 @@ def retrieve(
         union: write the untrimmed union of every rule's top k.
         limit: only the first N queries.
         quiet: no progress bars.
+
+    Example:
+        rulerag retrieve runs/ruleqa-i --retriever bm25 --rules guided --out run.trec
     """
     from rulerag.pipeline import UnionRetriever
     from rulerag.retrieval.base import write_run
@@ -238,7 +236,7 @@ def retrieve(
     data = open_dataset(config)
     queries = choose_queries(data, config, limit=limit)
     data = over_index(data, options.index, config)
-    pipeline = make_pipeline(config, data, Options(options.index, show_progress(quiet)))
+    pipeline = make_pipeline(config, data, index=options.index, progress=show_progress(quiet))
     engine, depth = pipeline.retriever, pipeline.top_k
     started = time.perf_counter()
     if not union:

@@ -54,6 +54,9 @@ def build(
         files: how the files of the graph are read.
         quiet: no progress bars.
         program: what the dataset's card says it was built by.
+
+    Example:
+        rulerag ruleqa build --kg facts.csv --out dataset
     """
     from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
@@ -101,6 +104,9 @@ def check(folder: Path, /) -> None:
 
     Args:
         folder: a dataset folder.
+
+    Example:
+        rulerag ruleqa check runs/ruleqa-i
     """
     from rulerag.ruleqa import RuleQADataset, check_leakage
 
@@ -114,6 +120,9 @@ def table(*folders: Annotated[Path, Parameter(required=True)], out: Output | Non
     Args:
         folders: dataset folders.
         out: the folder for table.json and table.md; shown without.
+
+    Example:
+        rulerag ruleqa table runs/ruleqa-i runs/ruleqa-y
     """
     from rulerag.io import write_json, write_text
     from rulerag.ruleqa import size_table, table_row
@@ -148,6 +157,9 @@ def fetch(
         out: where the folder NAME goes.
         mirror: another address of files, with {repository}, {commit} and {path}.
         quiet: no progress bars.
+
+    Example:
+        rulerag data fetch icews14 --out data
     """
     from rulerag.data import fetch as fetch_files
     from rulerag.data import known_sources
@@ -174,6 +186,9 @@ def inspect(kg: Path, /, *, files: GraphOptions = GraphOptions()) -> None:
     Args:
         kg: a graph folder or one file of facts; or a dataset or benchmark.
         files: how the files of the graph are read.
+
+    Example:
+        rulerag inspect facts.csv
     """
     if (kg / "manifest.json").is_file() or is_benchmark(kg):
         _inspect_dataset(kg)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,6 @@ from tqdm import tqdm
 from rulerag.cli import command_line
 from rulerag.cli.answering import (
     open_target,
-    own_phrases,
     say_no_reader,
     say_rest,
     say_understood,
@@ -31,7 +30,13 @@ from rulerag.cli.common import (
     say,
     show_progress,
 )
-from rulerag.cli.own_system import OwnSystem, is_own, prepare_own, refuse_dataset_options
+from rulerag.cli.own_system import (
+    AskOptions,
+    OwnSystem,
+    is_own,
+    prepare_own,
+    refuse_dataset_options,
+)
 from rulerag.composition import names
 from rulerag.explanation.explaining import (
     EventHook,
@@ -64,22 +69,6 @@ class ExplainOptions(ExplainSettings, strict=False):
     )
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class AskOptions:
-    """How the generator is asked, and what of it.
-
-    Args:
-        predicate: what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN.
-        votes: ask each probe so many times and take the most frequent answer.
-        cache: where answers are kept; nothing there is asked again.
-    """
-
-    predicate: str = "answer"
-    votes: int = 1
-    cache: Path | None = None
-
-
 def explain(
     target: str,
     /,
@@ -110,12 +99,14 @@ def explain(
         options: how documents are found and read.
         limit: only the first N queries (default 5).
         quiet: no progress bars.
+
+    Example:
+        rulerag explain "Who wrote it?" --documents notes --answerer rag.py:answer
     """
     check_outputs(out, html)
     if is_own(target, own):
         refuse_dataset_options(options, dataset=dataset, query=query, limit=limit)
-        asking = ask.predicate, ask.votes, ask.cache, options.generator
-        why, most = prepare_own(target, own, how, *asking, quiet=quiet)
+        why, most = prepare_own(target, own, how, ask, options.generator, quiet=quiet)
         try:
             with _bar(most, quiet=quiet) as bar:
                 why.proceed(on_event=_counter(bar, 0))
@@ -141,9 +132,10 @@ def explain(
     explanations = [one.explanation for one in whys]
     _write(explanations, _about(place, run, whys), out, html)
     say_understood(run)
-    phrases = own_phrases(place, run)
     for explanation in explanations[:SHOWN]:
-        shown = explanation if phrases is None else _in_words(explanation, explained, phrases)
+        shown = explanation
+        if run.phrases is not None:
+            shown = _in_words(explanation, explained, run.phrases)
         say("\n".join([*explanation_lines(shown), ""]))
     say_rest(len(explanations), "explanation", out)
     faithful = mean_rule_faithfulness(zip(explained, explanations, strict=True))

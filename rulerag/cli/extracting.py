@@ -10,7 +10,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rulerag.assembly import Options, make_generator, preset
+from rulerag.assembly import make_generator, preset
 from rulerag.cli.common import FACTS_ALONE, GraphOptions, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
@@ -24,9 +24,8 @@ from rulerag.extraction import (
     write_graph,
 )
 from rulerag.io import check_folder
-from rulerag.kg import KnowledgeGraph
 from rulerag.output_folder import output_folder
-from rulerag.ruleqa import RuleQADataset
+from rulerag.ruleqa import graph_labels
 
 _SHOWN = 8
 
@@ -68,6 +67,9 @@ def extract(
         how: what triples are found by, and which.
         files: how the files of the seeds are read.
         quiet: no progress bars.
+
+    Example:
+        rulerag extract notes --seeds facts.csv --out graph
     """
     settings = ExtractionSettings(how.min_confidence, how.open_relations)
     check_folder(out)
@@ -83,7 +85,7 @@ def extract(
             names=None if graph is None else graph_names(graph),
             calendar=None if graph is None else graph.calendar,
             patterns=book,
-            labels=None if graph is None else _relation_labels(graph),
+            labels=None if graph is None else graph_labels(graph)["relations"],
             settings=settings,
         )
         model = None
@@ -115,10 +117,6 @@ def extract(
     say(f"      rulerag ruleqa build --kg {out} --out dataset")
 
 
-def _relation_labels(graph: KnowledgeGraph) -> dict[str, str]:
-    return dict(zip(graph.relations.names, graph.relations.labels, strict=True))
-
-
 def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
     """A language model that answers in its own words, with what it said kept beside the graph."""
     if name in FACTS_ALONE:
@@ -127,10 +125,8 @@ def _model(name: str, out: Path, relations: Sequence[str]) -> ModelExtractor:
             key="generator",
             hint="name one of `rulerag models list`, a folder, or a YAML file with an endpoint",
         )
-    values = preset(out, generator=name).to_dict()
-    if values["generator"].keys() == {"type", "model"}:
-        values["generator"].update(ModelExtractor.PROMPT)
-    elif values["generator"]["type"] == "openai":
-        values["generator"] = merged_values(ModelExtractor.endpoint(relations), values["generator"])
-    generator = make_generator(Config(values), RuleQADataset(corpus=(), queries={}), Options())
-    return ModelExtractor(generator, cache=out / "answers.jsonl")
+    config = preset(out, generator=name, model_settings=ModelExtractor.PROMPT)
+    section = config["generator"]
+    if section["type"] == "openai":
+        config = Config({"generator": merged_values(ModelExtractor.endpoint(relations), section)})
+    return ModelExtractor(make_generator(config), cache=out / "answers.jsonl")

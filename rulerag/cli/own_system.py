@@ -46,6 +46,22 @@ class OwnSystem:
     model: str | None = None
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class AskOptions:
+    """How the generator is asked, and what of it.
+
+    Args:
+        predicate: what must hold: answer, exact, correct, contains:TEXT, regex:PATTERN.
+        votes: ask each probe so many times and take the most frequent answer.
+        cache: where answers are kept; nothing there is asked again.
+    """
+
+    predicate: str = "answer"
+    votes: int = 1
+    cache: Path | None = None
+
+
 def is_own(target: str, own: OwnSystem) -> bool:
     """Whether a system of one's own is meant, by its options or by the file of a logged run."""
     return bool(own.documents or own.answerer or own.endpoint or own.model) or _is_trace(target)
@@ -73,9 +89,7 @@ def prepare_own(
     target: str,
     own: OwnSystem,
     how: ExplainSettings,
-    predicate: str,
-    votes: int,
-    cache: Path | None,
+    ask: AskOptions,
     generator: str | None,
     *,
     quiet: bool,
@@ -88,9 +102,7 @@ def prepare_own(
         target: the question; the file of a logged run.
         own: documents and what answers.
         how: how it is explained.
-        predicate: what must hold; ``answer`` for claim by claim.
-        votes: tries of a model for each probe.
-        cache: keeps a model's answers.
+        ask: how it is asked, and what of it; the predicate ``answer`` for claim by claim.
         generator: the name of a local model.
         quiet: no estimate.
 
@@ -102,7 +114,7 @@ def prepare_own(
     trace = _is_trace(target)
     question = "" if trace else target
     documents = None if own.documents is None else _read_documents(own.documents)
-    answers = _answers(own, how.workers, votes, generator, trace=trace)
+    answers = _answers(own, how.workers, ask.votes, generator, trace=trace)
     if trace:
         answers = Trace(read_trace(target), answers)
     elif documents is not None and not _is_records(own.documents) and callable(answers):
@@ -113,8 +125,8 @@ def prepare_own(
         question,
         documents,
         how,
-        predicate=_predicate(predicate),
-        cache=None if cache is None else AnswerCache(cache),
+        predicate=_predicate(ask.predicate),
+        cache=None if ask.cache is None else AnswerCache(ask.cache),
     )
     costs = estimate(question, why.documents, how)
     if not quiet:

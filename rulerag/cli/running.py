@@ -9,8 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly import Options, make_pipeline, open_dataset
 from rulerag.assembly import experiment as load_experiment
+from rulerag.assembly import make_pipeline, open_dataset
 from rulerag.cli import command_line
 from rulerag.cli.common import (
     FACTS_ALONE,
@@ -22,7 +22,7 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import parse_file, parse_override
+from rulerag.composition import parse_file, parse_settings
 from rulerag.console import EXIT_BAD_INPUT
 from rulerag.errors import ConfigError
 from rulerag.output_folder import output_folder
@@ -52,6 +52,10 @@ def evaluate(
         index: a folder written by `rulerag index`, used with its settings.
         limit: only the first N queries.
         quiet: no progress bars.
+
+    Example:
+        rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full
+            --out runs/symbolic
     """
     from rulerag.evaluation import run_experiment
 
@@ -71,7 +75,7 @@ def evaluate(
         data = open_dataset(settings)
         queries = choose_queries(data, settings, limit=limit)
         data = over_index(data, index, settings)
-        pipeline = make_pipeline(settings, data, Options(index))
+        pipeline = make_pipeline(settings, data, index=index)
         load_seconds = time.perf_counter() - started
         result = run_experiment(
             pipeline,
@@ -140,6 +144,9 @@ def demo(
         facts: facts of each world; rules are found from 500 on.
         seed: the seed of the worlds.
         quiet: no progress bars.
+
+    Example:
+        rulerag demo --out demo-out
     """
     from rulerag.assembly import run_demo
 
@@ -166,16 +173,14 @@ def link_prediction(
         limit: only the first N facts, 2 N queries.
         out: the folder for metrics.json.
         quiet: no progress bars.
+
+    Example:
+        rulerag link-prediction demo-out/temporal/world --miner tlogic --out links
     """
     from rulerag.evaluation.link_prediction import LinkPredictionSettings, evaluate_links
     from rulerag.io import write_json
 
-    values: dict[str, Any] = {}
-    for change in changes:
-        key, value = parse_override(change)
-        if key in values:
-            raise ConfigError("is given twice", key=key)
-        values[key] = value
+    values = parse_settings(changes)
     if limit is not None:
         values["limit"] = limit
     settings = LinkPredictionSettings.read(values)
@@ -227,6 +232,9 @@ def studio(
         encoder: an encoder that searches the datasets as well, to compare; repeatable.
         reader: a model that reads the datasets as well, to compare; repeatable.
         run: a run folder of `rulerag evaluate` to look into; repeatable.
+
+    Example:
+        rulerag studio --port 8080 --data studio-data
     """
     from rulerag.studio import serve
     from rulerag.studio.systems import benchmark_system
@@ -254,6 +262,9 @@ def redteam(
         generator: what answers; repeatable (default: all that are here).
         out: the folder for CSV, JSON, JUnit, HTML and a pytest file.
         data: the folder of sessions; systems/*.yaml in it are systems of your own.
+
+    Example:
+        rulerag redteam finance --generator weak-reader --out red-team
     """
     from rulerag.studio.service import RedTeamSuite, Studio
 

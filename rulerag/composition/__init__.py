@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.composition.checks import check_choice, check_range
-    from rulerag.composition.config import Config, load_config
-    from rulerag.composition.files import (
+    from rulerag.composition.config import (
+        Config,
+        load_config,
         merged_values,
         parse_file,
         parse_override,
+        parse_settings,
         read_values,
         to_yaml,
         with_overrides,
@@ -28,6 +29,6 @@ if TYPE_CHECKING:
         register,
         retriever_name,
     )
-    from rulerag.composition.settings import Settings
+    from rulerag.composition.settings import Settings, check_choice, check_range
 else:
     __getattr__ = lazy_names(__name__)

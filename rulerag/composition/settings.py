@@ -1,9 +1,10 @@
-"""Typed settings: pydantic models whose errors are the library's own, by key and with a hint."""
+"""Typed settings and checks of single values; errors are the library's own, by key, with a hint."""
 
 from __future__ import annotations
 
+import math
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, Union, get_args, get_origin
 
@@ -150,3 +151,21 @@ def _in_words(kind: Any) -> str:
         plural = {int: "whole numbers", float: "numbers", str: "texts"}
         return f"a list of {plural.get(items.pop(), 'values')}" if len(items) == 1 else "a list"
     return ""
+
+
+# --- single values -----
+
+
+def check_range(key: str, value: float, low: float, high: float = math.inf, hint: str = "") -> None:
+    """Raise a ConfigError unless a number lies from ``low`` to ``high``."""
+    if not low <= value <= high:
+        known = f"{low} or more" if high == math.inf else f"from {low} to {high}"
+        raise ConfigError(f"{value} is out of range", key=key, hint=hint or known)
+
+
+def check_choice(key: str, value: str, known: Iterable[str], what: str = "") -> None:
+    """Raise a ConfigError unless a name is known; ``what`` it names, the key if empty."""
+    if value not in known:
+        raise ConfigError(
+            f"unknown {what or key} {value!r}", key=key, hint=did_you_mean(value, known)
+        )

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.assembly import (
-    Options,
     experiment,
     following_all,
     make_pipeline,
@@ -162,7 +161,7 @@ def _opened(
     else:
         config = preset(place, top_k=_TOP_K if top_k is None else top_k, **settings)
     dataset = open_dataset(config)
-    pipeline = make_pipeline(following_all(config), dataset, Options(keep_union=False))
+    pipeline = make_pipeline(following_all(config), dataset, keep_union=False)
     linker = QuestionLinker.of_folder(config.get("dataset", {}).get("path"), dataset)
     return System(pipeline.retriever, pipeline, question=question or linker, top_k=top_k)
 

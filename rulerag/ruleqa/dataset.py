@@ -234,9 +234,14 @@ class RuleQADataset:
         """The rules as they are shown: said by the folder's own templates, where it has some."""
         if not self.templates:
             return self.rules
+        rule_text = self.phrases.rule
+        return RuleBank(replace(rule, text=rule_text(rule)) for rule in self.rules)
+
+    @property
+    def phrases(self) -> Phrases:
+        """Relations and rules in words, by the folder's own templates where it has some."""
         labels = self.labels["relations"]
-        phrases = Phrases(self.templates, lambda name: labels.get(name, name))
-        return RuleBank(replace(rule, text=phrases.rule(rule)) for rule in self.rules)
+        return Phrases(self.templates, lambda name: labels.get(name, name))
 
     def qrels(self, split: str = TEST) -> Qrels:
         """Judgements of a split: query id → document id → grade; empty where none are known."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from pydantic import Field, model_validator
 
-from rulerag.composition import Settings, check_choice, check_range, parse_override
+from rulerag.composition import Settings, check_choice, check_range, parse_settings
 from rulerag.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -176,12 +176,7 @@ def read_settings(pairs: Iterable[str]) -> dict[str, Any]:
     Raises:
         ConfigError: an unknown or repeated key, or a value of another type.
     """
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        key, value = parse_override(pair)
-        if key in values:
-            raise ConfigError("is given twice", key=key)
-        values[key] = value
+    values = parse_settings(pairs)
     RuleQASettings.joined(_STATIC, values)
     return values
 

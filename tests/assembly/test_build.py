@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from rulerag.assembly import (
-    Options,
     make_generator,
     make_miner,
     make_pipeline,
@@ -52,7 +51,7 @@ def fused(*retrievers: Any, **settings: Any) -> Section:
 
 def build(dataset: RuleQADataset, *parts: Section, **options: Any) -> RuleRAGPipeline:
     values = {key: value for part in (BM25, *parts) for key, value in part.items()}
-    return make_pipeline(Config(values, source="e.yaml"), dataset, Options(**options))
+    return make_pipeline(Config(values, source="e.yaml"), dataset, **options)
 
 
 def ids(retriever: Any, dataset: RuleQADataset) -> list[list[str]]:
@@ -146,24 +145,16 @@ def test_a_dataset_s_own_templates_word_its_rules(dataset: RuleQADataset, tmp_pa
         ({"retreiver": {}}, "e.yaml, key 'retreiver': unknown key — did you mean"),
         ({"top_k": "ten"}, "e.yaml, key 'top_k': expected a whole number"),
         ({"retriever": {}}, "e.yaml, key 'retriever.type': is missing — one of bm25"),
-        ({"retriever": {"type": "bm52"}}, "no retriever is called 'bm52'"),
-        ({"retriever": {"type": "bm25", "k": 1}}, "e.yaml, key 'retriever.k': unknown"),
         ({"retriever": {"type": "bm25", "b": 2}}, "e.yaml, key 'retriever.b': 2 is out"),
         ({"retriever": "bm25"}, "key 'retriever': expected a section of keys"),
         ({"retriever": GUIDED}, "key 'selector': the guided retriever needs guiding rules — add"),
         ({"retriever": {"type": "time_aware"}}, "'retriever.retriever': is missing — write retr"),
-        ({"selector": {"type": "tail"}}, "no selector is called 'tail'"),
         (guided({"type": "bm25", "time_step": 3}), "'retriever.retriever.time_step': unk"),
-        (
-            {"generator": {"type": "symbolic", "evidence": {"time_step": 1}}},
-            "key 'generator.evidence.time_step': unknown key",
-        ),
         (fused(GUIDED, PLAIN, method="rff"), "key 'retriever.method': unknown method 'rff'"),
         (fused(GUIDED, PLAIN, weights=[1]), "key 'retriever.weights': [1] cannot weigh"),
         (fused(GUIDED, "bm25"), "'retriever.retrievers.1': expected a section of keys"),
         (fused(GUIDED, {"b": 1}), "key 'retriever.retrievers.1.type': is missing"),
         ({"retriever": {"type": "dense", "index": "flot"}}, "'retriever.index': FAISS cannot make"),
-        ({"retriever": {"type": "dense", "encoder": 3}}, "'retriever.encoder': expected a text"),
     ],
 )
 def test_what_does_not_fit_is_named(part: Section, message: str, dataset: RuleQADataset) -> None:

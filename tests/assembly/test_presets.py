@@ -174,13 +174,10 @@ def test_parts_go_by_name(folder: Path, tmp_path: Path) -> None:
         ("bm26__symbolic", [], "key 'retriever': no retriever is called 'bm26' — did you mean"),
         ("bm25__symbolik", [], "key 'generator': no generator is called 'symbolik' — did you"),
         ("bm25", [], "'bm25' is no method and no experiment file — name <retriever>__<gen"),
-        ("bm25__symbolic", ["stopword=en"], "key 'stopword': no such key to override — did you"),
-        ("bm25__symbolic", ["k1=1", "retriever.k1=2"], "'retriever.k1': is set twice"),
         ("bm25__symbolic", ["generator=a/b", "generator=c/d"], "'generator': is set twice"),
         ("bm25__symbolic", ["selector=heads"], "no selector is called 'heads' — did you mean"),
         ("bm25-guided__symbolic", ["pool=3"], "fits several keys — retriever.pool or retri"),
         (None, [], "key 'dataset': a method needs a dataset — rulerag evaluate bm25__symbolic"),
-        ("nowhere/bm25__symbolic.yaml", [], "bm25__symbolic.yaml: no such file"),
     ],
 )
 def test_wrong_methods(name: str | None, overrides: list[str], message: str, folder: Path) -> None:

@@ -19,9 +19,7 @@ ASKED = [
     ("nowhere", "is no dataset folder and no experiment file — for a question"),
     ("nowhere.yaml", "nowhere.yaml: no such file"),
     ("{dated} --query q-00001x", "no query has the id 'q-00001x' — did you mean"),
-    ("{dated} --query-set hard", "no query set 'hard'"),
-    ("{dated} --limit 0", "key 'limit': 0 is below 1"),
-    ("{dated} --top-k -1", "key 'top_k': -1 is below 1"),
+    ("{dated} --limit 0", "key 'limit': 0 is out of range"),
     ("{dated} --dataset {dated}", "is no question"),
     ("{dated} --out {blocked}/a.jsonl", "cannot be written"),
     ("{dated} --out {dated}", "is a folder"),
@@ -33,8 +31,6 @@ ASKED = [
     ("what? --index {texts} --rules guided", "no facts that rules could follow"),
     ("what? --index {texts} --generator rulerag-nano-llama", "statements of facts, not prose"),
     ("{dated} --language-model m", "key 'language_model': weighs what a question"),
-    ("{dated} --generator candidat", "did you mean 'candidate'"),
-    ("{dated} --generator nowhere.yml", "nowhere.yml: no such file"),
     ("{experiment} --rules guided", "decides this itself"),
 ]
 EXPLAINED = [
@@ -42,9 +38,7 @@ EXPLAINED = [
     ("{dated} --out - --html -", "two outputs would be mixed on standard output"),
     ("{dated} --limit 1 --value log-probability", "SymbolicReader gives no log-probability"),
     ("{dated} --limit 1 --votes 0", "key 'votes': expected a number from 1"),
-    ("{dated} --limit 1 --explainer regions --level sentence", "leave one of them out"),
     ("what? --documents {notes}", "nothing answers"),
-    ("what? --documents {notes} --model m", "nothing answers"),
     ("what? --documents {notes} --endpoint http://localhost:1/v1", "go together"),
     ("what? --documents {notes} --answerer rag", "'rag' names no function"),
     ("what? --documents {notes} --answerer no_rag:answer", "ModuleNotFoundError"),
@@ -62,19 +56,8 @@ EXPLAINED = [
     ("{no-spans.json} --generator m", "key 'generator': takes no logged messages"),
 ]
 RETRIEVED = [
-    ("{dated} --retriever bm52", "no retriever is called 'bm52' — did you mean 'bm25'?"),
-    ("{dated} --rules guide", "unknown choice 'guide' — none or guided"),
-    ("{dated} --retriever symbolic --rules none", "it cannot go without them"),
     ("{dated} --union", "key 'union': there is no union without rules"),
-    ("{dated} --index nowhere", "no bm25 index here"),
-    ("{dated} --retriever symbolic --index nowhere", "keeps no index on disk"),
-    ("{dated} --retriever lucene --index {index}", "holds an index of kind 'bm25'"),
     ("{static} --index {index}", "built from another corpus"),
-    ("{split.yaml} --index {index}", "split.yaml, key 'retriever.dates': is 'split' here"),
-    ("{dated} --retriever bm25 --encoder x", "key 'encoder': bm25 has no encoder"),
-    ("{dated} --fusion rrf", "key 'fusion': a rule-guided list is fused with the plain one"),
-    ("ruleqa-i", "build it: rulerag ruleqa build --name ruleqa-i"),
-    ("{folder}", "it has no manifest.json"),
     ("{changed}", "corpus.jsonl: has the fingerprint"),
     ("{hollow}", "the query set 'full' of 'hollow' holds no query"),
 ]
@@ -92,7 +75,6 @@ INDEXED = [
     ("{folder}", "no document is there"),
 ]
 MINED = [
-    ("{temporal} --miner amy", "key 'miner': no miner is called 'amy'"),
     ("{temporal} --miner amie", "are dated and AmieMiner mines static rules"),
     ("{temporal} --miner tlogic --max-atoms 3", "key 'max_atoms': unknown key"),
     ("{temporal} --format csv", "key 'format': unknown format 'csv'"),
@@ -100,10 +82,7 @@ MINED = [
     ("{temporal} --lengths one", "'one' is no list of lengths — for example --lengths 1"),
     ("{temporal} --lengths 1,4", "key 'lengths': temporal bodies of lengths [1, 4]"),
     ("{temporal} --min-confidence 2", "key 'min_confidence': 2.0 is"),
-    ("{temporal} --min-support 0", "key 'min_support': 0 is out of range"),
-    ("{temporal} --max-memory-gb 0.001", "GB and 0.00 GB is allowed (max_memory_gb)"),
     ("{temporal} --prune-covered", "covered rules are found on static facts"),
-    ("{static-graph} --max-atoms 9", "key 'max_atoms': 9 is out of range"),
     ("{static-graph} --min-confidence nan", "expected a number, found nan"),
     ("{static-graph} --backend cluster", "unknown backend 'cluster'"),
     ("{static-graph} --top 0", "key 'top': 0 is out of range"),
@@ -114,7 +93,7 @@ MINED = [
 ]
 FILTERED = [
     ("{bank} --head nothing", "no rule predicts 'nothing'"),
-    ("{bank} --top 0", "key 'top': 0 is below 1"),
+    ("{bank} --top 0", "key 'top': 0 is out of range"),
     ("{bank} --min-confidence 2", "key 'min-confidence': 2.0 is out of range"),
     ("{bank} --max-body-atoms 0", "key 'max-body-atoms': 0 is out of range"),
     ("{bank} --per-head 2 --score products", "did you mean 'product'"),
@@ -129,16 +108,10 @@ EVALUATED = [
     ("nowhere.yaml", "no such file"),
     ("{dated}", "is a folder — name a method"),
     ("bm25__symbolic", "a method needs a dataset"),
-    ("{experiment} topk=5", "key 'topk': no such key to override — did you mean"),
     ("{experiment} --limit 3 top_k=5 --quiet topk=5", "key 'topk': no such key to override"),
-    ("{experiment} top_k", "the override 'top_k' is not key=value"),
-    ("{experiment} top_k=ten", "key 'top_k': expected a whole number"),
-    ("{experiment} retriever.type=bm52", "no retriever is called 'bm52' — did you mean 'bm25'?"),
     ("{experiment} dataset.path=nowhere", "the dataset folder nowhere is not"),
-    ("{experiment} generator.evidence.prior=-5", "key 'generator.evidence.prior': -5 is below 0"),
-    ("{experiment} --limit 0", "key 'limit': 0 is below 1"),
+    ("{experiment} --limit 0", "key 'limit': 0 is out of range"),
     ("{unknown-key.yaml}", "unknown-key.yaml, key 'topk': unknown key — did you mean 'top_k'?"),
-    ("{torn.yaml}", "torn.yaml, line "),
 ]
 OTHERS = [
     ("inspect nowhere", "nowhere"),
@@ -197,9 +170,6 @@ EXPERIMENT = (
 FILES = {
     "experiment": EXPERIMENT,
     "unknown-key.yaml": EXPERIMENT + "topk: 5\n",
-    "torn.yaml": "seed: {{",
-    "split.yaml": "dataset: {{path: {dated}}}\nretriever: {{type: bm25, dates: split}}\n"
-    "generator: {{type: symbolic}}\n",
     "broken.jsonl": '{{"text": "a"}}\n{{"text"\n',
     "no-spans.json": "[]",
     "poem.txt": "Roses are red\n",

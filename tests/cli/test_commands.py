@@ -356,11 +356,8 @@ def test_data_sets_are_listed(rulerag: Any) -> None:
 
 def test_the_cache_is_shown_and_cleared(rulerag: Any, cache: Path) -> None:
     remember("bm25", "one", [1])
-    remember("datasets", "two", [2])
     shown = rulerag("cache")
     assert shown.code == 0 and rulerag("cache", "show") == shown
-    assert [line.split()[0] for line in shown.out.splitlines()[:3]] == ["kind", "bm25", "datasets"]
-    assert shown.out.endswith(f"MB in {cache}\n")
+    assert "bm25" in shown.out and shown.out.endswith(f"MB in {cache}\n")
     assert rulerag("cache", "clear", "bm25").out == "cleared bm25: 1 files, 0.0 MB\n"
-    assert rulerag("cache", "clear").out.startswith("cleared datasets: 1 files")
     assert rulerag("cache", "clear").out == "nothing was cached\n"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
+import re
 import shlex
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -39,12 +41,13 @@ def test_help_shows_an_example_that_the_command_takes(name: str, rulerag: Any) -
     result = rulerag(*name.split(), "--help")
     assert (result.code, result.err) == (0, "")
     shown = " ".join(result.out.split("Example: ")[1].split())
-    assert shown == COMMANDS[name].example
-    assert COMMANDS[name].help == str(COMMANDS[name].work.__doc__).split("\n")[0]
+    module, _, function = COMMANDS[name].partition(":")
+    help = getattr(import_module(f"rulerag.cli.{module}"), function).__doc__.split("\n")[0]
+    assert re.search(rf"^  {name} +{re.escape(help)}$", rulerag().out, re.MULTILINE)
     assert f"{shown} ".startswith(f"rulerag {name} ")
     for option in (a for a in shlex.split(shown) if a.startswith("--")):
         assert f" {option} " in result.out
-    assert "Args:" not in result.out and "Raises:" not in result.out
+    assert not re.search("(Args|Raises|Example):\n", result.out)
 
 
 def test_every_setting_is_an_option(rulerag: Any) -> None:
@@ -82,12 +85,7 @@ def test_the_version(rulerag: Any) -> None:
         ),
         ("mine folder --out --quiet", "expected a file, found the option --quiet"),
         ("demo --facts many", 'Invalid value for --facts: unable to convert "many" into int'),
-        ("rules a b", "Unused Tokens: ['b']"),
-        ("rules a --top 1 --top 2", "--top specified multiple times"),
-        ("cache drop", 'Invalid value "drop" for ACTION. Choose from: "show", "clear"'),
         ("explain d --exact 21", "--exact: Input should be less than or equal to 20"),
-        ("explain d --exact all", "--exact: Input should be a valid integer"),
-        ("explain d --level page", "--level: Input should be 'rule', 'group', 'document'"),
         ("explain d --attribution shapely", "'shapely' — did you mean 'shapley'"),
     ],
 )

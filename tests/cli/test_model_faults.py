@@ -20,17 +20,13 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
     gguf = write_gguf(tiny, home / "tiny.gguf").read_bytes()
     write_gguf(tiny, home / "grok.gguf", architecture="grok")
     (home / "torn.gguf").write_bytes(gguf[: len(gguf) // 2])
-    for name in ("torn", "headless", "half", "unread", "foreign"):
+    for name in ("torn", "headless", "half", "unread"):
         shutil.copytree(tiny, home / name)
     whole = (tiny / "model.safetensors").read_bytes()
     (home / "torn" / "model.safetensors").write_bytes(whole[: len(whole) // 2])
     (home / "headless" / "model.safetensors").write_bytes(whole[:5])
     (home / "unread" / "config.json").write_text('{"model_type": "llama",')
     _without_last_layer(home / "half" / "model.safetensors")
-    from rulerag.models import model_folder
-
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copy(model_folder("rulerag-nano-llama") / file, home / "foreign" / file)
     return home
 
 
@@ -55,14 +51,6 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("model: MODELS/headless", "headless cannot be opened: Error", "where one was cut off"),
         ("model: MODELS/half", "9 weights of the model", "of another architecture"),
         ("model: MODELS/unread", "unread/config.json, line 1: not JSON", ""),
-        ("model: MODELS/foreign", "up to number 4101, and the model", "was trained with"),
-        ("model: MODELS/tiny, chat: true", "has no chat template", "chat=False"),
-        (
-            "model: MODELS/tiny, template: rule-guided",
-            "without any document, and 224 fit",
-            "a longer context",
-        ),
-        ("model: MODELS/tiny, max_new_tokens: 256", "leave no room", "at most 255"),
         ("model: smollm2-135m-instruct", "is not here", "rulerag models fetch smollm2"),
     ],
 )

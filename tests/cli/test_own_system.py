@@ -38,12 +38,6 @@ def slow(question, documents):
     if len(documents) < 2:
         time.sleep(0.6)
     return answer(question, documents)
-
-def raises(question, documents):
-    raise ValueError("no key")
-
-def mute(question, documents):
-    return None
 """
 
 
@@ -155,19 +149,6 @@ def test_a_logged_run_is_explained(place: Path, rulerag: Any) -> None:
         result = rulerag("explain", "lines.jsonl", *model)
         assert "rests on “Paris is the capital.” [2]." in result.out
         assert [{"role": "user", "content": prompt}] in [one["messages"] for one in server.bodies]
-
-
-def test_a_function_that_fails_is_one_message(place: Path, refused: Callable[..., str]) -> None:
-    (place / "fails.py").write_text("import nothing_of_that_name\n")
-    (place / "number.jsonl").write_text("3\n")
-    for documents, function, match in (
-        ("notes", "my_rag:raises", "raised ValueError: no key"),
-        ("notes", "my_rag:mute", "returned None"),
-        ("notes", "fails.py:answer", "No module named 'nothing_of_that_name'"),
-        ("number.jsonl", "my_rag:answer", "document 0 is a int without a text"),
-    ):
-        command = ("--documents", documents, "--answerer", function, "--quiet")
-        assert match in refused(*OWN, *command)
 
 
 def test_ctrl_c_keeps_what_is_certain(place: Path) -> None:

@@ -80,28 +80,15 @@ def test_the_stated_answer_is_given_and_the_rules_against_it_are_shown(
         (against,) = [r for r in row["stated"]["rules"] if r["verdict"] == "contradicts"]
         assert against["answer"] == "Stuttgart" and row["stated"]["conflict"]
         assert re.search(r"contradicts? what is stated: Stuttgart \(by \[", text)
-    if way == "fusion":
-        out = tmp_path / "run.trec"
-        run = ("retrieve", people, "--rules", "guided", *WAYS[way], "--union", "--out", out)
-        assert rulerag(*run, "--quiet").code == 0
-        texts = {document.id: document.text for document in RuleQADataset.load(people).corpus}
-        lines = [line.split() for line in out.read_text().splitlines()]
-        first_texts = {texts[line[2]] for line in lines if line[3] == "1"}
-        assert first_texts == {"Anna Meyer lives in Lisbon.", "Anna Meyer works for Bosch."}
 
 
 def test_of_a_benchmark_one_may_ask_what_its_documents_state(
     people: Path, rulerag: Any, tmp_path: Path
 ) -> None:
-    held_out = RuleQADataset.load(people)
+    known = RuleQADataset.load(people)
+    parts = {"corpus": known.corpus, "queries": known.queries, "rules": known.rules}
     folder, out = tmp_path / "benchmark", tmp_path / "a.jsonl"
-    RuleQADataset(
-        corpus=held_out.corpus,
-        queries=held_out.queries,
-        rules=held_out.rules,
-        info=DatasetInfo("benchmark"),
-        prediction=True,
-    ).save(folder)
+    RuleQADataset(**parts, info=DatasetInfo("b"), prediction=True).save(folder)  # type: ignore[arg-type]
     row, _ = answer_of(rulerag, out, LIVES, "--dataset", folder)
     assert row["answer"] == "Stuttgart", "in the form of its questions it is a prediction"
     row, text = answer_of(rulerag, out, "Where does Anna Meyer live?", "--dataset", folder)
@@ -111,14 +98,10 @@ def test_of_a_benchmark_one_may_ask_what_its_documents_state(
 def test_a_stated_answer_is_explained_by_its_document(
     people: Path, rulerag: Any, tmp_path: Path
 ) -> None:
-    out, page = tmp_path / "why.jsonl", tmp_path / "why.html"
-    written = ("--out", out, "--html", page)
-    result = rulerag("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet", *written)
-    assert result.code == 0
-    assert re.search(r"Why\n(.*\n)*.*Lisbon.*", result.out)
-    # Text, record and page say what is stated and which rule stands against it.
-    lines = json.loads(out.read_text())["statements"]
-    assert lines[0] == "Lisbon is stated in [1]"
-    assert any("contradict what is stated: Stuttgart" in line for line in lines[1:]), lines
-    assert "Stated\n  Lisbon is stated in [1]\n" in result.out
-    assert all(line in page.read_text() for line in lines)
+    out = tmp_path / "why.jsonl"
+    command = ("explain", LIVES, "--dataset", people, "--top-k", 4, "--quiet", "--out", out)
+    result = rulerag(*command)
+    assert result.code == 0 and "Stated\n  Lisbon is stated in [1]\n" in result.out
+    first, *others = json.loads(out.read_text())["statements"]
+    assert first == "Lisbon is stated in [1]"
+    assert any("contradict what is stated: Stuttgart" in line for line in others)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulerag.assembly.build import Builder, Options, resources
+from rulerag.assembly.build import Builder, resources
 from rulerag.assembly.presets import CONFIGS
 from rulerag.candidates.embeddings import Vectors
 from rulerag.composition import FAMILIES, Config, find, names
@@ -60,7 +60,7 @@ def builder(ground: Ground) -> Builder:
     """What makes components over a small world."""
     rows = {"test": ground.queries}
     dataset = RuleQADataset(corpus=ground.corpus, queries=rows, rules=ground.bank)
-    shared = resources(dataset, Options())
+    shared = resources(dataset)
     selector = Builder(shared).make("selector", Config({"type": "head", "max_rules": 4}))
     return Builder(shared, {"selector": selector})
 

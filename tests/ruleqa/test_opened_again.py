@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from rulerag.assembly import make_pipeline, preset
-from rulerag.cache import SETTLED_SECONDS, WORTH_KEEPING, kept
+from rulerag.cache import SETTLED_SECONDS, WORTH_KEEPING, cached_kinds
 from rulerag.errors import FingerprintError
 from rulerag.io import StoredRecords
 from rulerag.ruleqa import DatasetInfo
@@ -80,10 +80,10 @@ def test_it_gives_the_same_and_reads_less(folder: Path) -> None:
 
 
 def test_nothing_is_worked_out_a_second_time(folder: Path) -> None:
-    before = {one.kind: one.files for one in kept()}
+    before = {one.kind: one.files for one in cached_kinds()}
     assert before["bm25"] == 1 and before["datasets"] > 1
     answers(RuleQADataset.load(folder))
-    assert {one.kind: one.files for one in kept()} == before
+    assert {one.kind: one.files for one in cached_kinds()} == before
 
 
 def test_one_changed_byte_is_seen(folder: Path) -> None:

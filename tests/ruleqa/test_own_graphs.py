@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ruleqa.__main__ import main
-from rulerag.assembly.build import Options, make_pipeline
+from rulerag.assembly.build import make_pipeline
 from rulerag.assembly.presets import preset
 from rulerag.errors import EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
@@ -56,7 +56,7 @@ def made(kg: Path, out: Path) -> RuleQADataset:
     assert check_leakage(dataset) == dataset.statistics["leakage"]
     queries = dataset.query_set("balanced")
     assert queries and all(dataset.rules.for_head(query.relation) for query in queries)
-    pipeline = make_pipeline(preset(out, retriever="bm25", rules="guided"), dataset, Options())
+    pipeline = make_pipeline(preset(out, retriever="bm25", rules="guided"), dataset)
     answers = pipeline.answer(queries[:20])
     assert any(answer.text for answer in answers)
     return dataset

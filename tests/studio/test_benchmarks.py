@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rulerag.assembly import Options, make_pipeline, preset
+from rulerag.assembly import make_pipeline, preset
 from rulerag.errors import ConfigError, DataError, UnknownNameError
 from rulerag.evaluation import answer_metrics
 from rulerag.studio.benchmarks import Way, gain, read_run
@@ -88,7 +88,7 @@ def test_where_rules_help_and_hurt_is_what_evaluation_measures(bench: Studio) ->
     asked = [by_id[one.query_id] for one, _ in found.rows]
     for side, rules in enumerate(("none", "guided")):
         config = preset(opened.folder, rules=rules, top_k=10)
-        answers = make_pipeline(config, opened.dataset, Options(keep_union=False)).answer(asked)
+        answers = make_pipeline(config, opened.dataset, keep_union=False).answer(asked)
         for name in ("answer_recall@1", "answer_recall@10", "exact_match"):
             values = [answer_metrics(one)[name] for one in answers]
             assert found.means()[name][side] == pytest.approx(sum(values) / len(values))

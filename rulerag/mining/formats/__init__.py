@@ -6,6 +6,6 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.formats.amie import load_amie
-    from rulerag.mining.formats.files import detect_format, export_rules, import_rules
+    from rulerag.mining.formats.files import FORMATS, detect_format, export_rules, import_rules
 else:
     __getattr__ = lazy_names(__name__)

@@ -45,7 +45,7 @@ def export_rules(
     elif format == "anyburl":
         save_anyburl(bank, path)
     else:
-        save_tlogic(bank, path, _needed(graph))
+        save_tlogic(bank, path, _needed(graph, path))
 
 
 def import_rules(
@@ -72,7 +72,7 @@ def import_rules(
         return load_amie(path, graph)
     if format == "anyburl":
         return load_anyburl(path, graph)
-    return load_tlogic(path, _needed(graph))
+    return load_tlogic(path, _needed(graph, path))
 
 
 def detect_format(path: str | Path) -> str:
@@ -86,7 +86,7 @@ def detect_format(path: str | Path) -> str:
     first = text.partition("\n")[0]
     if re.match(r'\{\s*("\d+"\s*:|\})', text):
         return "tlogic"
-    if first.startswith("{"):
+    if first.startswith("{") or not first:  # a bank of no rules is an empty file
         return "jsonl"
     if first.lower().startswith("rule\t"):
         return "amie"
@@ -107,11 +107,12 @@ def _check(format: str, known: tuple[str, ...]) -> None:
         )
 
 
-def _needed(graph: KnowledgeGraph | None) -> KnowledgeGraph:
+def _needed(graph: KnowledgeGraph | None, path: str | Path) -> KnowledgeGraph:
     if graph is None:
         raise ConfigError(
             "TLogic's format names relations by their ids in a graph",
+            path=path,
             key="graph",
-            hint="give the graph that the rules were learned from",
+            hint="name the graph that the rules were mined from: --kg FOLDER",
         )
     return graph

@@ -84,7 +84,7 @@ def canonical(rule: Rule) -> Rule:
     return replace(rule, head=head, body=body, text="")
 
 
-def merge_rules(*banks: RuleBank, prefer: str = "first") -> RuleBank:
+def merge_rules(*banks: RuleBank) -> RuleBank:
     """Join banks of several miners or runs; rules that differ in names alone are one rule.
 
     Every rule is put into :func:`canonical` form, so that the same rule is known again whoever
@@ -93,14 +93,9 @@ def merge_rules(*banks: RuleBank, prefer: str = "first") -> RuleBank:
 
     Args:
         banks: any number.
-        prefer: whose counts stay where two banks differ: ``first``, or ``evidence`` for those
-            over more bodies (a larger sample, a larger graph).
-
-    Raises:
-        ConfigError: an unknown ``prefer``.
     """
     parts = (RuleBank([canonical(rule)]) for bank in banks for rule in bank)
-    return RuleBank().merge(*parts, prefer=prefer)
+    return RuleBank().merge(*parts)
 
 
 def _renamed(atoms: tuple[Atom, ...], given: dict[str, str]) -> tuple[Atom, ...]:

@@ -207,9 +207,6 @@ def test_counts_that_differ_are_not_mixed() -> None:
     large = rule(HEAD, "?u b ?y", "?x a ?u", support=9, body_size=10, pca_confidence=0.9)
     banks = RuleBank([small]), RuleBank([large])
     assert [r.quality for r in merge_rules(*banks)] == [small.quality]
-    assert [r.quality for r in merge_rules(*banks, prefer="evidence")] == [large.quality]
-    with pytest.raises(ConfigError, match="prefer"):
-        merge_rules(banks[0], prefer="second")
 
 
 def test_temporal_rules_keep_order_and_way_round_when_merged() -> None:
