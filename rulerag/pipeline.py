@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
-from rulerag.kg.grounding import Statements, compare, groundings_of
+from rulerag.kg.grounding import (
+    ExtendedIndex,
+    Statements,
+    compare,
+    execute,
+    groundings_of,
+    known_end,
+    solve,
+    values_in_words,
+)
 from rulerag.protocols import Generator, Retriever, RuleSelector
+from rulerag.queries import in_order
 from rulerag.rules import Rule
-from rulerag.types import Answer, Completion, GenerationRequest, Query, ScoredDocument
+from rulerag.types import (
+    Answer,
+    Candidate,
+    Completion,
+    Document,
+    Fact,
+    GenerationRequest,
+    Query,
+    ScoredDocument,
+)
 
+_UNSAID = "the documents do not say, and no rule leads to an answer"
+# What so many ways to satisfy the parts of a question before a missing one lead to is asked about.
+_MOST_BOUND = 3
 _READER_RULES = ("none", "selected", "found")
 
 
@@ -101,6 +124,21 @@ class RuleRAGPipeline:
             raise RetrievalError(
                 f"a saved run of {len(retrieved)} lists does not fit {len(queries)} queries"
             )
+        given = [None] * len(queries) if retrieved is None else list(retrieved)
+        known = [self._by_meaning(query, some) for query, some in zip(queries, given, strict=True)]
+        left = [n for n, one in enumerate(known) if one is None]
+        if not left:
+            return [one for one in known if one is not None]
+        some = None if retrieved is None else [retrieved[n] for n in left]
+        found = iter(self._by_documents([queries[n] for n in left], some))
+        return [one or next(found) for one in known]
+
+    def _by_documents(
+        self,
+        queries: Sequence[Query],
+        retrieved: Sequence[Sequence[ScoredDocument]] | None,
+    ) -> list[Answer]:
+        """Answers as the paper has it: select rules, retrieve, read."""
         started = time.perf_counter()
         selected = [] if self.selector is None else self.selector.select(queries)
         unions: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
@@ -115,6 +153,10 @@ class RuleRAGPipeline:
                 unions = retriever.retrieve_union(queries, self.top_k, **guides)
         else:
             retrieved = [list(documents)[: self.top_k] for documents in retrieved]
+        retrieved = [
+            self._with_evidence(query, documents)
+            for query, documents in zip(queries, retrieved, strict=True)
+        ]
         rules = self._reader_rules(selected, retrieved)
         self.seconds["retrieve"] += time.perf_counter() - started
         started = time.perf_counter()
@@ -138,6 +180,99 @@ class RuleRAGPipeline:
                 requests, completions, retrieved, unions, strict=True
             )
         ]
+
+    # --- questions whose meaning is known -----
+
+    def _by_meaning(
+        self, query: Query, retrieved: Sequence[ScoredDocument] | None
+    ) -> Answer | None:
+        """The answer to a question that is refused, or that one search does not answer.
+
+        Args:
+            query: the question.
+            retrieved: the documents to answer from; None for the corpus.
+        """
+        meaning = query.meaning
+        if query.refusal:
+            return self._refused(query)
+        if meaning is None or (query.relation and meaning.form == "entities"):
+            return None
+        corpus = self._corpus
+        if retrieved is not None:
+            corpus = Statements([one.document for one in retrieved])
+        result = execute(meaning, corpus.index)
+        if not result.values:
+            inferred = self._inferred(query) if retrieved is None and self.selector else None
+            return inferred or self._refused(replace(query, refusal=_UNSAID))
+        evidence = _ranked(corpus.documents[place] for place in result.places)
+        request = GenerationRequest(query, tuple(one.document for one in evidence))
+        (completion,) = self.generator.generate([request])
+        return Answer(query, completion, tuple(evidence), (), self.fingerprints)
+
+    def _refused(self, query: Query) -> Answer:
+        """The answer to a question that cannot be answered: why not."""
+        completion = Completion(f"cannot be answered: {query.refusal}")
+        return Answer(query, completion, fingerprints=self.fingerprints)
+
+    def _with_evidence(
+        self, query: Query, documents: Sequence[ScoredDocument]
+    ) -> list[ScoredDocument]:
+        """The documents behind those that state what is asked, where its meaning is known."""
+        if query.meaning is None:
+            return list(documents)
+        stated = execute(query.meaning, self._corpus.index).places
+        found = {one.document.id: one for one in documents}
+        evidence = _ranked(self._corpus.documents[place] for place in stated)
+        first = [found.pop(one.document.id, one) for one in evidence]
+        return [replace(one, rank=n) for n, one in enumerate((*first, *found.values()), start=1)]
+
+    def _inferred(self, query: Query) -> Answer | None:
+        """The answer to a question of several parts, where rules lead to those that no fact states.
+
+        Each part whose facts are missing is asked for itself, of what the parts before it lead to.
+        """
+        meaning = query.meaning
+        if meaning is None:
+            return None
+        names = {label: name for name, label in self.labels.items()}
+        atoms = [meaning.atoms[n] for n in in_order(meaning.atoms)]
+        facts: list[Fact] = []
+        documents: dict[str, Document] = {}
+        rules: dict[str, Rule] = {}
+        for size, atom in enumerate(atoms, start=1):
+            index = ExtendedIndex(self._corpus.index, facts)
+            part = replace(meaning, atoms=tuple(atoms[:size]), wanted="", form="time")
+            if next(solve(part, index), None):
+                continue
+            before: list[dict[str, str]] = [{}]
+            if size > 1:
+                part = replace(meaning, atoms=tuple(atoms[: size - 1]), wanted="", form="time")
+                before = [dict(one.bound) for one in islice(solve(part, index), _MOST_BOUND)]
+            for bound in before:
+                known, inverse = known_end(atom, bound)
+                relation = "^" * inverse + atom.relation
+                ask = Query(query.id, query.text, known, relation, meaning.until)
+                (answer,) = self._by_documents([ask], None)
+                for candidate in answer.completion.candidates[:1]:
+                    name = names.get(candidate.text, candidate.text)
+                    both = (name, known) if inverse else (known, name)
+                    facts.append(Fact(both[0], atom.relation, both[1], meaning.until))
+                    documents |= {
+                        one.document.id: one.document
+                        for one in answer.documents
+                        if one.document.id in candidate.document_ids
+                    }
+                    rules |= {one.id: one for one in answer.rules if one.id in candidate.rule_ids}
+        result = execute(meaning, ExtendedIndex(self._corpus.index, facts))
+        if not result.values or not rules:
+            return None
+        stated = [self._corpus.documents[place] for place in result.places if place >= 0]
+        documents = {one.id: one for one in stated} | documents
+        text = ", ".join(values_in_words(result, self.labels))
+        candidate = Candidate(text, 1.0, tuple(documents), tuple(rules))
+        completion = Completion(text, candidates=(candidate,))
+        evidence = tuple(_ranked(documents.values()))
+        return Answer(query, completion, evidence, tuple(rules.values()), self.fingerprints)
 
     @cached_property
     def _corpus(self) -> Statements:
@@ -165,6 +300,12 @@ class RuleRAGPipeline:
             found = {rule_id for scored in documents for rule_id in scored.rule_ids}
             kept.append([rule for rule in rules if rule.id in found])
         return kept
+
+
+def _ranked(documents: Iterable[Document]) -> list[ScoredDocument]:
+    """Documents that state an answer, each once."""
+    distinct = {one.id: one for one in documents}
+    return [ScoredDocument(one, 1.0, n) for n, one in enumerate(distinct.values(), start=1)]
 
 
 def _grounded(request: GenerationRequest) -> GenerationRequest:

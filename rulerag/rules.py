@@ -19,10 +19,6 @@ def readable(name: str) -> str:
     return name.replace("_", " ").strip()
 
 
-HOP = " / "
-"""Between the relations of a path, as of a question over several hops."""
-
-
 @dataclass(frozen=True, slots=True)
 class Atom:
     """One atom of a rule, ``relation(subject, object)``; variables start with ``?``."""
@@ -141,9 +137,9 @@ class Rule:
         return 0.0
 
     @property
-    def is_path(self) -> bool:
-        """Whether it says what a path of relations leads to, which is never where it started."""
-        return HOP in self.head.relation
+    def restates_head(self) -> bool:
+        """Whether the body says no more than the head: what is stated is no reason for it."""
+        return {one.relation for one in self.body} == {self.head.relation.removeprefix("^")}
 
     @property
     def is_inverse(self) -> bool:

@@ -292,6 +292,7 @@ class Candidate:
         document_ids: the documents that support it.
         rule_ids: the rules that lead to it.
         grounded: which document grounds which atom of which rule, where that is known.
+        is_stated: whether documents state it as an answer to the meaning of the question.
     """
 
     text: str
@@ -299,6 +300,7 @@ class Candidate:
     document_ids: tuple[str, ...] = ()
     rule_ids: tuple[str, ...] = ()
     grounded: tuple[GroundedAtom, ...] = ()
+    is_stated: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,6 +370,13 @@ class Answer:
         """The answer in words."""
         return self.completion.text
 
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Every answer that is stated of a question whose meaning is known, in words."""
+        if self.query.meaning is None:
+            return ()
+        return tuple(one.text for one in self.completion.candidates if one.is_stated)
+
     def request(self) -> GenerationRequest:
         """The request that produced the answer, for probing it again."""
         documents = tuple(scored.document for scored in self.documents)
@@ -404,6 +413,12 @@ class Answer:
             "union_size": self.union_size,
             "fingerprints": dict(self.fingerprints),
             **({"stated": dict(self.stated)} if self.stated else {}),
+            **({"refused": self.query.refusal} if self.query.refusal else {}),
+            **(
+                {"meaning": self.query.meaning.to_json(), "values": list(self.values)}
+                if self.query.meaning is not None
+                else {}
+            ),
         }
 
 

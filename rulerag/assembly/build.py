@@ -17,6 +17,7 @@ from typing import Any
 from rulerag import candidates, generation  # whose modules are loaded when they are first used
 from rulerag.composition import FAMILIES, Config, Entry, Settings, find, names
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.kg import Calendar
 from rulerag.linking import QuestionLinker
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import CandidateScorer, Generator, Retriever, RuleMiner, RuleSelector
@@ -186,6 +187,7 @@ def resources(dataset: RuleQADataset, *, progress: bool = False) -> dict[str, Ca
         "rule_label": lambda: words("relations"),
         "entity_label": lambda: words("entities"),
         "time_step": lambda: step,
+        "calendar": lambda: Calendar(**dataset.calendar) if dataset.calendar else None,
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: progress,
         "backend": lambda: None,  # work of a configuration stays in this process

@@ -32,15 +32,15 @@ from rulerag.cli.common import (
 from rulerag.composition import Config
 from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
-from rulerag.kg import Calendar, Phrases
+from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
 from rulerag.linking import LinkedQuestion, QuestionLinker, Reading, ReadingJudge
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
 
-# Other readings of a question and relations that are named, and how much of a question is shown.
-_OTHERS, _RELATIONS, _WIDTH = 4, 5, 400
+# Other readings of a question that are named, and how much of a question is shown.
+_OTHERS, _WIDTH = 4, 400
 
 
 def answer(
@@ -75,7 +75,8 @@ def answer(
         write_jsonl(out, (item.to_json() for item in answers))
     say_understood(run)
     for item in answers[:SHOWN]:
-        say(_shown(item, run.phrases))
+        text = item.query.text if run.understood is None else run.understood.text
+        say(_shown(item, text, run.phrases))
     say_no_reader(answers, options)
     say_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
@@ -124,7 +125,7 @@ def open_target(
         queries = choose_queries(data, config, ids=ids, limit=limit)
     else:
         (question,) = _linker(data, config, options).link([target])
-        queries = [_query_of(question, data, config)]
+        queries = [_query_of(question, config)]
         if not question.exact:
             understood = question
             config = following_all(config) if question.readings else config
@@ -204,12 +205,13 @@ def _linker(dataset: RuleQADataset, config: Config, options: PipelineOptions) ->
     return QuestionLinker.of_folder(place, dataset, encoder=encoder, language_model=model)
 
 
-def _query_of(question: LinkedQuestion, dataset: RuleQADataset, config: Config) -> Query:
-    """The query of a question; its bare words where nobody known is mentioned."""
-    if question.readings:
-        prediction = config.get("dataset", {}).get("prediction")
-        return question.asked() if prediction is None else question.query()
-    return Query("question", question.text, prediction=dataset.prediction)
+def _query_of(question: LinkedQuestion, config: Config) -> Query:
+    """The query of a question; a prediction where the configuration says that they are."""
+    query = question.query()
+    prediction = config.get("dataset", {}).get("prediction")
+    if prediction is None or query.refusal:
+        return query
+    return replace(query, prediction=prediction, meaning=None if prediction else query.meaning)
 
 
 # --- what is printed -----
@@ -229,49 +231,26 @@ def say_no_reader(answers: Sequence[Answer], options: PipelineOptions) -> None:
 
 def say_understood(run: QueryRun) -> None:
     """Say what a question in one's own words was taken to mean; nothing of any other."""
-    if run.understood is not None:
+    if run.understood is not None and not run.understood.refusal:
         say("\n".join(_understood(run.understood, run.dataset)))
 
 
 def _understood(question: LinkedQuestion, dataset: RuleQADataset) -> list[str]:
-    """What a question was taken to mean, what else it could mean, and who is meant by a name."""
-    if not question.readings:
-        near = " or ".join(map(repr, question.nearest))
-        nearest = f"; nearest names: {near}" if near else ""
-        return [f"nobody known is mentioned{nearest}", "plain retrieval was used, without rules"]
-    best, *others = question.readings
-    lines = [f"understood: {_reading_line(best, dataset)}"]
-    if best.mention is not None and not best.mention.exact:
-        start, end = best.mention.span
-        lines.append(f"  {question.text[start:end]!r} was read as {best.query.subject_words!r}")
-    if question.guessed:
-        labels = dataset.labels["relations"]
-        known = sorted({labels.get(name, name) for name in dataset.rules.head_relations})
-        some = ", ".join(map(repr, known[:_RELATIONS])) or "none"
-        lines.append(
-            "  no word of the question names a known relation: what is asked is guessed "
-            f"(English is understood; some relations: {some})"
-        )
-    choices = question.choices()
-    if choices:
-        names = ", ".join(f"{one.query.subject_words} ({one.query.subject})" for one in choices)
-        lines.append(f"  the name is that of several, name one of them in full: {names}")
-    likely = [one for one in others if percent(one.probability) != "0.0"][:_OTHERS]
-    if likely:
+    """What a question was taken to mean, and what else it could mean."""
+    others = [one for one in question.readings[1:] if percent(one.probability) != "0.0"][:_OTHERS]
+    lines = [f"understood: {question.words}"]
+    if others:
         lines.append("  it could also mean:")
-        lines += [f"    {_reading_line(one, dataset)}" for one in likely]
+        lines += [f"    {_reading_line(one, dataset)}" for one in others]
     return lines
 
 
 def _reading_line(reading: Reading, dataset: RuleQADataset) -> str:
-    """A reading in words, with ``?`` for what is asked, its time and its probability."""
-    query, ends = reading.query, [reading.query.subject_words, "?"]
+    """A reading in words, with ``?`` for what is asked, and its probability."""
+    ends = [reading.query.subject_words, "?"]
     ends = ends[::-1] if reading.asks_for_subject else ends
     words = dataset.phrases.say(reading.relation, *ends)
-    time = ""
-    if query.timestamp is not None and dataset.calendar:
-        time = f" ({Calendar(**dataset.calendar).format(query.timestamp)})"
-    return f"{words}{time}  [{percent(reading.probability)} %]"
+    return f"{words}  [{percent(reading.probability)} %]"
 
 
 def _legible(text: str) -> str:
@@ -280,15 +259,21 @@ def _legible(text: str) -> str:
     return textwrap.shorten(plain, _WIDTH, placeholder=" …") if len(plain) > _WIDTH else plain
 
 
-def _shown(item: Answer, phrases: Phrases | None) -> str:
+def _shown(item: Answer, question: str, phrases: Phrases | None) -> str:
     """An answer, what is stated and what rules say of it, and its documents with their rules."""
     lines = [
-        _legible(item.query.text),
-        f"  answer: {item.text or '(none: nothing found leads to one)'}",
+        _legible(question),
+        f"  answer: {_number(item)}{item.text or '(none: nothing found leads to one)'}",
     ]
     if item.query.answers:
         lines.append(f"  accepted: {', '.join(item.query.answers)}")
-    found = dict.fromkeys(rule_id for scored in item.documents for rule_id in scored.rule_ids)
+    stating = {rule.id for rule in item.rules if rule.restates_head}
+    found = dict.fromkeys(
+        rule_id
+        for scored in item.documents
+        for rule_id in scored.rule_ids
+        if rule_id not in stating
+    )
     names = {rule_id: f"R{number}" for number, rule_id in enumerate(found, start=1)}
     say_rule = operator.attrgetter("text") if phrases is None else phrases.rule
     texts = {rule.id: say_rule(rule) for rule in item.rules}
@@ -302,22 +287,31 @@ def _shown(item: Answer, phrases: Phrases | None) -> str:
     best = item.completion.candidates[0] if item.completion.candidates else None
     support = set(best.document_ids) if best else set()
     led = [rule for rule in item.rules if best is not None and rule.id in best.rule_ids]
+    led = [rule for rule in led if not rule.restates_head]
     if phrases is not None and led:
         because = phrases.because(led[0], item.query.subject_words, item.text)
         lines.insert(2, f"  {because}")
+    if not item.documents and item.query.refusal:
+        return "\n".join(lines) + "\n"
     if not item.documents:
         lines.append("  no document was found")
     else:
         lines.append("  documents (* leads to the answer):")
     for scored in item.documents:
         mark = "*" if scored.document.id in support else " "
-        rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids)
+        rules = ", ".join(names[rule_id] for rule_id in scored.rule_ids if rule_id in names)
         place = places[scored.document.id]
         lines.append(
             f"  {mark} {place:<5}{scored.document.text}" + (f"  [{rules}]" if rules else "")
         )
         lines += [f"         {one.scorer}: {one.why}" for one in scored.support[:1]]
     return "\n".join(lines) + "\n"
+
+
+def _number(item: Answer) -> str:
+    """How many answers there are, before several of them."""
+    number = len(item.values)
+    return f"{number}: " if number > 1 else ""
 
 
 def _equally_likely(item: Answer) -> list[str]:

@@ -66,7 +66,7 @@ FAMILIES: Mapping[str, str] = {
 SHARED = frozenset({
     "documents", "facts", "examples", "bank", "labels", "all_labels", "known", "linker",
     "rule_label", "entity_label", "time_step", "dataset_fingerprint", "progress",
-    "backend", "engine", "score",
+    "backend", "engine", "score", "calendar",
 })  # fmt: skip
 """What a constructor may ask for by the name of a parameter, and no file can state."""
 

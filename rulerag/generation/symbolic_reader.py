@@ -10,7 +10,16 @@ from functools import cached_property
 from rulerag.composition import register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding import EvidenceModel, Statements, evidence_sum, groundings_of
+from rulerag.kg import Calendar
+from rulerag.kg.grounding import (
+    EvidenceModel,
+    QueryResult,
+    Statements,
+    evidence_sum,
+    execute,
+    groundings_of,
+    values_in_words,
+)
 from rulerag.rules import Atom, Rule, RuleQuality
 from rulerag.types import Candidate, Completion, GenerationRequest, GroundedAtom
 
@@ -61,6 +70,7 @@ class SymbolicReader:
         evidence: how groundings are weighted.
         rank_discount: how much the order of the documents counts; 0 ignores it.
         max_candidates: how many ranked candidates a completion carries.
+        calendar: how the times of facts read; as numbers when None.
 
     Raises:
         ConfigError: a negative discount.
@@ -73,6 +83,7 @@ class SymbolicReader:
         evidence: EvidenceModel | None = None,
         rank_discount: float = 0.0,
         max_candidates: int = 10,
+        calendar: Calendar | None = None,
     ) -> None:
         if rank_discount < 0:
             raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
@@ -80,6 +91,7 @@ class SymbolicReader:
         self.evidence = evidence or EvidenceModel()
         self.rank_discount = rank_discount
         self.max_candidates = max_candidates
+        self.calendar = calendar
 
     @property
     def fingerprint(self) -> str:
@@ -98,6 +110,11 @@ class SymbolicReader:
 
     def _read(self, request: GenerationRequest) -> Completion:
         query = request.query
+        if query.meaning is not None:
+            statements = Statements(request.documents)
+            result = execute(query.meaning, statements.index)
+            if result.values:
+                return self._stated(result, request)
         supports: dict[str, _Support] = {}
         for name, time, place in Statements(request.documents).of(query):
             support = supports.setdefault(name, _Support())
@@ -123,6 +140,17 @@ class SymbolicReader:
                 found = GroundedAtom(request.documents[place].id, rule_id, atom)
                 support.grounded[found] = None
         return self._complete(supports)
+
+    def _stated(self, result: QueryResult, request: GenerationRequest) -> Completion:
+        """What the documents state of a question whose meaning is known: all of it."""
+        words = values_in_words(result, self.labels, self.calendar)
+        candidates = []
+        for value, text in zip(result.values, words, strict=True):
+            documents = [request.documents[place].id for place in result.places_of(value)]
+            grounded = tuple(GroundedAtom(one, None, 0) for one in documents)
+            one = Candidate(text, 1.0, tuple(documents), grounded=grounded, is_stated=True)
+            candidates.append(one)
+        return Completion(", ".join(words), 1.0, tuple(candidates))
 
     def _complete(self, supports: Mapping[str, _Support]) -> Completion:
         # Saturated noisy-ors are equal as numbers but not in evidence: order by the exponent.

@@ -66,7 +66,7 @@ class System:
         self._selector = _selector_of(pipeline, retriever)
         self._lock = threading.RLock()
         self.query = lru_cache(maxsize=1024)(self._query)
-        """The query behind a text; :class:`UnknownNameError` where it names nobody known."""
+        """The query behind a text; it says why where it is not understood."""
 
     def _query(self, text: str) -> Query:
         if self._question is None:
@@ -74,7 +74,7 @@ class System:
         if not isinstance(self._question, QuestionLinker):
             return self._question(text)
         (linked,) = self._question.link([text])
-        return linked.asked()
+        return linked.query()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
         """The documents for a question, best first, each with its metadata.

@@ -1,12 +1,11 @@
-"""Questions in one's own words: which entity, relation, direction and time a question is about.
+"""Questions in one's own words: the query that they ask of facts, or why they are refused.
 
-Read :mod:`~rulerag.linking.linker` first: it puts together who is mentioned
-(:mod:`~rulerag.linking.words.mentions`), what is asked of it (:mod:`~rulerag.linking.relations`), which
-end of the relation is asked for (:mod:`~rulerag.linking.direction`) and when
-(:mod:`~rulerag.linking.words.dates`). Example questions teach it more
+Read :mod:`~rulerag.linking.linker` first: it finds names and times
+(:mod:`~rulerag.linking.words`) and what is wanted (:mod:`~rulerag.linking.forms`), and looks for
+the simplest query that accounts for every other word (:mod:`~rulerag.linking.derivations`), step
+by step (:mod:`~rulerag.linking.steps`). Examples say how relations are asked
 (:mod:`~rulerag.linking.examples`), and a language model may weigh what is left open
-(:mod:`~rulerag.linking.judge`). :mod:`~rulerag.linking.selector` guides retrieval by it, and
-:mod:`~rulerag.linking.words.documents` says whom texts mention.
+(:mod:`~rulerag.linking.judge`). :mod:`~rulerag.linking.selector` guides retrieval by it.
 """
 
 from typing import TYPE_CHECKING

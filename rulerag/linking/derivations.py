@@ -363,7 +363,7 @@ class DerivationSearch:
 
     def _unsaid(self, term: Term, terms: Sequence[Term]) -> Iterator[tuple[str, float]]:
         """Relations that no word says: what has one condition usually has that other one."""
-        if not term.entities:
+        if not term.entities or term.is_phrase:
             return
         roles = self._scorer.roles
         others = [

@@ -494,6 +494,9 @@ class QuestionLinker:
     def _unsaid(self, question: Question, tried: Sequence[Derivation]) -> str:
         """Why a question with a known name is not understood."""
         left = [word for word in unaccounted(tried) if word != "?"]
+        if not tried:  # "is Ann married": one name stands in no relation to another
+            words = question.content(0, len(question), question.named)
+            left = [question.word(n) for n in words]
         steps = sorted((one for one in tried if one.step is not None), key=lambda one: -one.score)
         near = self._accounts.nearest(question, left, [one.step for one in steps if one.step])
         relations = ", ".join(self._label(name) for name in near)

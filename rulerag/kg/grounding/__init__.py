@@ -14,7 +14,15 @@ if TYPE_CHECKING:
     from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
     from rulerag.kg.grounding.index import TableIndex
     from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
-    from rulerag.kg.grounding.queries import QueryResult, Solution, execute, solve
+    from rulerag.kg.grounding.queries import (
+        ExtendedIndex,
+        QueryResult,
+        Solution,
+        execute,
+        known_end,
+        solve,
+        values_in_words,
+    )
     from rulerag.kg.grounding.statements import Statements, compare, statement_lines
 else:
     __getattr__ = lazy_names(__name__)

@@ -71,9 +71,8 @@ def ground(
 ) -> list[Grounding]:
     """Every grounding of a rule's body whose head subject is bound, in the order of the facts.
 
-    Two variables may be bound to the same entity, but the ends of a path are two. In a temporal
-    rule the body facts follow one another without going back in time, and all lie strictly before
-    ``before``.
+    Two variables may be bound to the same entity. In a temporal rule the body facts follow one
+    another without going back in time, and all lie strictly before ``before``.
 
     Args:
         rule: the rule; its body must be connected to the head's subject.
@@ -92,7 +91,7 @@ def ground(
             answer = bound.get(rule.head.object)
             if answer is None and not rule.head.object.startswith("?"):
                 answer = rule.head.object
-            if answer is not None and not (rule.is_path and answer == subject):
+            if answer is not None:
                 found.append(Grounding(rule, answer, rows, max(times) if times else None))
             return
         number = order[step]

@@ -2,13 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from rulerag.kg.calendar import Calendar
 from rulerag.kg.grounding.bindings import FactIndex, Row
 from rulerag.queries import ConjunctiveQuery, ends, in_order
 from rulerag.rules import Atom
+from rulerag.types import Fact
+
+
+class ExtendedIndex(FactIndex):
+    """Facts with some more that no document states.
+
+    Args:
+        index: the facts.
+        more: further ones; they stand nowhere (row -1).
+    """
+
+    def __init__(self, index: FactIndex, more: Iterable[Fact]) -> None:
+        super().__init__((-1, fact) for fact in more)
+        self._stated = index
+
+    def match(self, relation: str, subject: str | None, object_: str | None) -> Iterator[Row]:
+        """As of any index, those of documents first."""
+        yield from self._stated.match(relation, subject, object_)
+        yield from super().match(relation, subject, object_)
 
 
 class Solution(NamedTuple):
@@ -48,8 +68,18 @@ class QueryResult:
     @property
     def places(self) -> list[int]:
         """Where the facts stand that the answer rests on, each once, in order."""
-        rows = [row for one in self.solutions for row in one.rows] or list(self.instead)
-        return list(dict.fromkeys(row.row for row in rows))
+        return self._places(self.solutions)
+
+    def places_of(self, value: str | int) -> list[int]:
+        """Where the facts stand that one of the values rests on."""
+        if self.query.form not in ("entities", "first", "last"):
+            return self.places
+        wanted = self.query.wanted
+        return self._places([one for one in self.solutions if one.bound[wanted] == value])
+
+    def _places(self, solutions: Sequence[Solution]) -> list[int]:
+        rows = [row for one in solutions for row in one.rows] or list(self.instead)
+        return list(dict.fromkeys(row.row for row in rows if row.row >= 0))
 
 
 def solve(query: ConjunctiveQuery, index: FactIndex) -> Iterator[Solution]:
@@ -111,6 +141,34 @@ def execute(query: ConjunctiveQuery, index: FactIndex) -> QueryResult:
     if query.form == "count":
         return QueryResult(query, (len(names),) if names else (), tuple(found))
     return QueryResult(query, names, tuple(found))
+
+
+def known_end(atom: Atom, bound: Mapping[str, str]) -> tuple[str, bool]:
+    """The known end of an atom, and whether it is the object.
+
+    Args:
+        atom: of a query.
+        bound: what its variables stand for, as far as that is known.
+    """
+    values = [bound.get(term, "") if term.startswith("?") else term for term in ends(atom)]
+    return (values[0], False) if values[0] else (values[1], True)
+
+
+def values_in_words(
+    result: QueryResult, labels: Mapping[str, str], calendar: Calendar | None = None
+) -> list[str]:
+    """The values of an answer in words.
+
+    Args:
+        result: what facts answer.
+        labels: readable names of entities.
+        calendar: how times read.
+    """
+    dated = calendar if result.query.form == "time" else None
+    return [
+        dated.format(one) if dated and isinstance(one, int) else labels.get(str(one), str(one))
+        for one in result.values
+    ]
 
 
 def _times(solutions: Sequence[Solution]) -> Iterator[int]:

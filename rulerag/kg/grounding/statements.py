@@ -53,16 +53,16 @@ class Statements:
         self._single: dict[str, tuple[int, int]] = {}
 
     @cached_property
-    def _index(self) -> FactIndex:
-        """Made when first asked, which predictions never do."""
+    def index(self) -> FactIndex:
+        """The facts, with the places of their documents; made when first asked for."""
         return FactIndex(stated_facts(self.documents))
 
     def _all_of(self, known: str, relation: str) -> list[Statement]:
         """What is stated of the known end of a relation."""
         if relation.startswith("^"):
-            rows = self._index.match(relation[1:], None, known)
+            rows = self.index.match(relation[1:], None, known)
             return [Statement(row.subject, row.timestamp, row.row) for row in rows]
-        rows = self._index.match(relation, known, None)
+        rows = self.index.match(relation, known, None)
         return [Statement(row.object, row.timestamp, row.row) for row in rows]
 
     def of(self, query: Query) -> list[Statement]:
@@ -95,7 +95,7 @@ class Statements:
         relation = query.relation
         if relation not in self._single:
             inverse, name = relation.startswith("^"), relation.removeprefix("^")
-            known = self._index.objects(name) if inverse else self._index.subjects(name)
+            known = self.index.objects(name) if inverse else self.index.subjects(name)
             groups = [group for end in known for group in self._groups(end, relation)]
             self._single[relation] = sum(len(g) == 1 for g in groups), len(groups)
         single, total = self._single[relation]
@@ -169,6 +169,8 @@ def _conclusions(groundings: Groundings) -> dict[str, dict[str, Any]]:
     """By answer, the rules that lead to it on the facts of the documents."""
     found: dict[str, dict[str, Any]] = {}
     for rule, answer, places, _ in groundings.found:
+        if rule.restates_head:
+            continue
         fresh: dict[str, Any] = {
             "answer": answer,
             "verdict": "",
