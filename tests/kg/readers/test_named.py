@@ -102,7 +102,7 @@ def test_names_with_vocabulary_files_take_their_ids(tmp_path: Path, write: Write
     folder = write(tmp_path, train="ann|met|bob\nbob|met|ann\n", **vocabulary)
     assert KnowledgeGraph.load(folder).entities.names == ["bob", "ann"]
     write(tmp_path, test="ann|met|bob\nann|met|boc\n")
-    with pytest.raises(UnknownNameError, match=r"test\.txt, line 2: the entity 'boc'.*'bob'"):
+    with pytest.raises(UnknownNameError, match=r"test\.txt, line 2: the object 'boc'.*'bob'"):
         KnowledgeGraph.load(folder)
 
 
