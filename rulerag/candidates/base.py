@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -112,7 +112,7 @@ class FactScorer(ABC):
                     self.names,
                     entity[best],
                     values[best],
-                    _Explained(self, relation, time, int(subject[line])),
+                    partial(self.support, relation, time, int(subject[line])),
                 )
         return found
 
@@ -192,17 +192,6 @@ class FactScorer(ABC):
     @cached_property
     def _loops(self) -> dict[int, bool]:
         return {}
-
-
-class _Explained:
-    """What speaks for the candidates of one question."""
-
-    def __init__(self, scorer: FactScorer, relation: int, time: int, subject: int) -> None:
-        self._question = relation, time, subject
-        self._scorer = scorer
-
-    def __call__(self, entity: int) -> tuple[Support, ...]:
-        return self._scorer.support(*self._question, entity)
 
 
 def _no_support(entity: int) -> tuple[Support, ...]:

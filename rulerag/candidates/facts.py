@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rulerag.kg.grounding import TableIndex
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
-Words = Callable[[str], str]
+T = TypeVar("T")
 NO_TIME = np.iinfo(np.int32).max
 """Stands for a time after all facts."""
 INVERSE = "^"
@@ -145,8 +145,27 @@ class CorpusFacts:
 
     @cached_property
     def remembered(self) -> dict[tuple[object, ...], dict[Any, Any]]:
-        """What scorers made of these facts, by what it is and by time, for others like them."""
+        """What was made of these facts, by what it is and what for."""
         return {}
+
+    def remember(
+        self, kind: tuple[object, ...], key: object, make: Callable[[], T], most: int = 4
+    ) -> T:
+        """What was made of these facts before; made where it was not, and kept for others.
+
+        Args:
+            kind: what it is, with the settings that it depends on.
+            key: what for, such as a time.
+            make: makes it.
+            most: how many of a kind are kept.
+        """
+        known = self.remembered.setdefault(kind, {})
+        if key not in known:
+            if len(known) >= most:
+                known.clear()
+            known[key] = make()
+        found: T = known[key]
+        return found
 
     def fresh(self, rows: Longs, time: int, decay: float) -> Floats:
         """How much some facts count at a time, ``exp(-decay * age)``; 1 for undated ones."""
@@ -180,19 +199,14 @@ class CorpusFacts:
 
         More frequent ones come first, then the first in the order of names.
         """
-        key = relation, time
-        if key not in self._answers:
+
+        def counted() -> tuple[Longs, Doubles]:
             objects = self.table.object[self.rows(relation, time)].astype(np.int64)
             found, counts = np.unique(objects, return_counts=True)
             order = np.lexsort((self.name_rank[found], -counts))
-            if len(self._answers) > 4096:
-                self._answers.clear()
-            self._answers[key] = found[order], counts[order].astype(np.float64)
-        return self._answers[key]
+            return found[order], counts[order].astype(np.float64)
 
-    @cached_property
-    def _answers(self) -> dict[tuple[int, int], tuple[Longs, Doubles]]:
-        return {}
+        return self.remember(("answers",), (relation, time), counted, most=4096)
 
     @cached_property
     def name_rank(self) -> Longs:

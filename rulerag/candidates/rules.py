@@ -13,6 +13,7 @@ from rulerag.candidates.base import FactScorer
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import RulePlans
 from rulerag.mining.inference import StaticInference, TemporalInference
 from rulerag.rules import Atom, Rule, RuleBank
@@ -62,8 +63,6 @@ class Rules(FactScorer):
     @cached_property
     def fingerprint(self) -> str:
         """Names the facts, the rules and every setting that changes scores."""
-        from rulerag.io import fingerprint_object
-
         return fingerprint_object([self.title, self.facts.fingerprint, self.bank.fingerprint])
 
     def over(self, facts: CorpusFacts) -> Rules:
