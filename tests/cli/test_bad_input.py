@@ -108,7 +108,7 @@ MINED = [
     ("{static-graph} --backend cluster", "unknown backend 'cluster'"),
     ("{static-graph} --top 0", "key 'top': 0 is out of range"),
     ("{static-graph} --score product", "key 'score': ranks the rules of a head"),
-    ("{static-graph} --layout csv", "key 'layout': there is no layout 'csv'"),
+    ("{static-graph} --layout csv", "key 'layout': unknown layout 'csv'"),
     ("{folder}", "no training facts here: looked for train.txt"),
     ("nowhere", "nowhere"),
 ]
@@ -135,7 +135,7 @@ EVALUATED = [
     ("{experiment} top_k=ten", "key 'top_k': expected a whole number"),
     ("{experiment} retriever.type=bm52", "no retriever is called 'bm52' — did you mean 'bm25'?"),
     ("{experiment} dataset.path=nowhere", "the dataset folder nowhere is not"),
-    ("{experiment} generator.evidence.prior=-5", "key 'generator.evidence.prior': -5 is below 0"),
+    ("{experiment} generator.evidence.prior=-5", "key 'generator.evidence.prior': -5 is out of range"),
     ("{experiment} --limit 0", "key 'limit': 0 is below 1"),
     ("{unknown-key.yaml}", "unknown-key.yaml, key 'topk': unknown key — did you mean 'top_k'?"),
     ("{torn.yaml}", "torn.yaml, line "),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Bools, Longs
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range
 from rulerag.kg.grounding.bindings import body_order
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
@@ -77,8 +77,7 @@ class RulePlans:
     def __init__(
         self, rules: Sequence[Rule], index: TableIndex, *, max_rows: int = MAX_ROWS
     ) -> None:
-        if max_rows < 1:
-            raise ConfigError(f"{max_rows} is below 1", key="max_rows", hint=f"say {MAX_ROWS}")
+        check_range("max_rows", max_rows, 1)
         self.index = index
         self.max_rows = max_rows
         self.width = max((len(rule.body) for rule in rules), default=0)

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition import check_choice
 from rulerag.errors import (
-    ConfigError,
     DataError,
     DataFormatError,
     EmptyDataError,
@@ -171,9 +171,7 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
         DataFormatError: the files have no layout that is known, or two layouts.
         ConfigError: no such layout.
     """
-    if layout not in ("auto", *LAYOUTS):
-        hint = did_you_mean(layout, ("auto", *LAYOUTS))
-        raise ConfigError(f"there is no layout {layout!r}", key="layout", hint=hint)
+    check_choice("layout", layout, ("auto", *LAYOUTS))
     root = Path(path)
     if not root.exists():
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))
