@@ -83,7 +83,7 @@ INDEXED = [
     ("{dated} --retriever symbolic", "keeps no index"),
     ("{dated} --kind Flat", "key 'kind': means nothing to bm25 — --retriever dense"),
     ("{dated} --retriever dense --dates split", "key 'dates': means nothing to dense"),
-    ("{dated} --dates roman", "key 'dates': unknown handling of dates 'roman'"),
+    ("{dated} --dates roman", "key 'dates': expected 'token' or 'split' or 'drop', found 'roman'"),
     ("{notes} --words 20 --overlap 10", "is not from 0 to 9"),
     ("{not-json}", "corpus.jsonl, line 1: not a JSON object"),
     ("{no-text}", "corpus.jsonl, line 1, key 'text': expected a text"),

@@ -155,7 +155,7 @@ class SymbolicRetriever:
         return Statements(self.documents)
 
     def _listed(
-        self, query: Query, hits: Groundings, rules: Sequence[Rule], top_k: int
+        self, query: Query, hits: GroundedFacts, rules: Sequence[Rule], top_k: int
     ) -> list[ScoredDocument]:
         """The best documents of some groundings, behind those that state an answer."""
         found = self._rank(hits, rules, top_k)
@@ -163,7 +163,7 @@ class SymbolicRetriever:
 
     def _ground_all(
         self, queries: Sequence[Query], rules: Guides | None, top_k: int
-    ) -> Iterator[tuple[Query, Groundings, Sequence[Rule]]]:
+    ) -> Iterator[tuple[Query, GroundedFacts, Sequence[Rule]]]:
         """One query's groundings after the other's: those of a hub are not kept."""
         check_top_k(top_k)
         selected = self.selector.select(queries) if rules is None else rules
@@ -171,10 +171,10 @@ class SymbolicRetriever:
         for query, guiding in zip(bar, selected, strict=True):
             yield query, self._ground(query, guiding), guiding
 
-    def _ground(self, query: Query, rules: Sequence[Rule]) -> Groundings:
+    def _ground(self, query: Query, rules: Sequence[Rule]) -> GroundedFacts:
         facts = self._index.facts
         if query.subject not in facts.entities:
-            return Groundings.none()
+            return GroundedFacts.none()
         compiled = self._compile(rules)
         around = self._index.neighbours(facts.entities.id(query.subject))
         rule = compiled.by_relation[around.relation]
@@ -187,12 +187,12 @@ class SymbolicRetriever:
         number = np.arange(len(rule))
         columns = around.other[keep], around.row[keep], time, weight, rule
         ones = np.ones(len(rule), dtype=np.int64)
-        hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
+        hits = GroundedFacts(*columns, np.zeros_like(rule), number, ones > 0, ones)
         if compiled.chains is not None:
             hits = hits.join(self._chains(query, compiled, compiled.chains))
         return self._filtered(query, hits) if self.skip_stated and query.prediction else hits
 
-    def _filtered(self, query: Query, hits: Groundings) -> Groundings:
+    def _filtered(self, query: Query, hits: GroundedFacts) -> GroundedFacts:
         """The groundings whose answers no document states before the time of the query."""
         facts = self._index.facts
         if query.relation not in facts.relations or not len(hits.row):
@@ -204,7 +204,7 @@ class SymbolicRetriever:
             stated = stated[time < query.timestamp]
         return hits.take(~np.isin(hits.answer, stated))
 
-    def _rank_in_rule(self, hits: Groundings) -> Longs:
+    def _rank_in_rule(self, hits: GroundedFacts) -> Longs:
         """The rank (from 0) of each row's grounding among those of its rule."""
         if self._index.facts.timestamp is not None:
             return hits.rank(hits.rule, -hits.time)
@@ -213,7 +213,7 @@ class SymbolicRetriever:
         nth = hits.rank(group_of(hits.rule, group))
         return hits.rank(hits.rule, nth, -joined[group])
 
-    def _chains(self, query: Query, compiled: _CompiledRules, chains: RulePlans) -> Groundings:
+    def _chains(self, query: Query, compiled: _CompiledRules, chains: RulePlans) -> GroundedFacts:
         """The groundings of the longer bodies: one row for each of their facts."""
         found = chains.ground(query.subject, query.timestamp)
         rule = compiled.longer[found.rule]
@@ -230,7 +230,7 @@ class SymbolicRetriever:
                 self.max_rows,
             )
         columns = time[number], weight[number], rule[number], atom, number, names_answer
-        return Groundings(found.answer[number], row, *columns, found.count[number])
+        return GroundedFacts(found.answer[number], row, *columns, found.count[number])
 
     def _weigh(
         self, query: Query, compiled: _CompiledRules, rule: Longs, latest: Longs | None
@@ -278,7 +278,7 @@ class SymbolicRetriever:
             )
         return self._compiled[key]
 
-    def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
+    def _rank(self, hits: GroundedFacts, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
         """The first ``top_k`` distinct documents, each with all rules that found it."""
         if not len(hits.row):
             return []
@@ -336,8 +336,8 @@ class _CompiledRules(NamedTuple):
     chains: RulePlans | None
 
 
-class Groundings(NamedTuple):
-    """Groundings of one query as columns of shape (n,): one row is one fact of one grounding.
+class GroundedFacts(NamedTuple):
+    """GroundedFacts of one query as columns of shape (n,): one row is one fact of one grounding.
 
     Args:
         answer: entity ids.
@@ -362,19 +362,19 @@ class Groundings(NamedTuple):
     ways: Longs
 
     @classmethod
-    def none(cls) -> Groundings:
+    def none(cls) -> GroundedFacts:
         """No groundings."""
         none = np.zeros(0, dtype=np.int64)
         return cls(none, none, none, none.astype(np.float64), none, none, none, none > 0, none)
 
-    def take(self, keep: npt.NDArray[np.bool_]) -> Groundings:
+    def take(self, keep: npt.NDArray[np.bool_]) -> GroundedFacts:
         """The rows where ``keep`` is true."""
-        return Groundings._make(column[keep] for column in self)
+        return GroundedFacts._make(column[keep] for column in self)
 
-    def join(self, other: Groundings) -> Groundings:
+    def join(self, other: GroundedFacts) -> GroundedFacts:
         """The rows of both; the groundings of the other are numbered on."""
         moved = other._replace(grounding=other.grounding + len(self.grounding))
-        return Groundings._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
+        return GroundedFacts._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
 
     def rank(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
         """The rank (from 0) of each row's grounding among those of its group, ordered by keys."""
