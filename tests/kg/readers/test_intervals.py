@@ -35,6 +35,7 @@ def test_every_year_is_a_fact(tmp_path: Path, write: Writer) -> None:
     graph = KnowledgeGraph.load(folder)
     assert graph.calendar == Calendar("year", "1990")
     assert graph.notes["years"] == [1990, 1995]
+    assert graph.notes["intervals"] == {"train": 2, "valid": 1, "test": 2}
     assert graph.notes["intervals_without_a_year"] == 1  # it starts after its end
     assert list(graph.train) == [
         Fact("ann", "lives_in", "bath", 0),
