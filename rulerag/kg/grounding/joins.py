@@ -80,7 +80,7 @@ class RulePlans:
         check_range("max_rows", max_rows, 1)
         self.index = index
         self.max_rows = max_rows
-        self.width = max((len(rule.body) for rule in rules), default=0)
+        self.width = max((len(rule.body) for rule in rules), default=1)
         self.unusable: dict[int, str] = {}
         forms: dict[_Form, list[tuple[object, ...]]] = {}
         for number, rule in enumerate(rules):
