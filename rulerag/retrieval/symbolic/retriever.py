@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -175,14 +176,6 @@ class SymbolicRetriever:
         """The groundings of the rules: one row for each of their facts."""
         compiled = self._compile(rules)
         found = compiled.plans.ground(query.subject, query.timestamp)
-        # Rules of one atom come first, fact by fact; then longer ones, rule by rule.
-        facts, side = len(self._index.facts), compiled.side[found.rule]
-        order = np.argsort(
-            np.where(side < 2, side * facts + found.rows[:, 0], 2 * facts), kind="stable"
-        )
-        rule, rows = found.rule[order], found.rows[order]
-        latest = None if found.latest is None else found.latest[order]
-        time, weight = self._weigh(query, compiled, rule, latest)
         if not found.is_complete and not self._warned:
             self._warned = True
             _log.warning(
@@ -191,11 +184,16 @@ class SymbolicRetriever:
                 query.subject,
                 self.max_rows,
             )
-        number, atom = np.nonzero(rows >= 0)
-        names_answer = compiled.answer_atom[rule][number] == atom
-        columns = time[number], weight[number], rule[number], atom, number, names_answer
-        answer, ways = found.answer[order], found.count[order]
-        hits = GroundedFacts(answer[number], rows[number, atom], *columns, ways[number])
+        time, weight = self._weigh(query, compiled, found.rule, found.latest)
+        # Rules of one atom come first, fact by fact; then longer ones, rule by rule.
+        facts, side = len(self._index.facts), compiled.side[found.rule]
+        first = np.where(side < 2, side * facts + found.rows[:, 0], 2 * facts)
+        order = np.argsort(first, kind="stable")
+        number, atom = np.nonzero(found.rows[order] >= 0)
+        at = order[number]
+        rule, row = found.rule[at], found.rows[at, atom]
+        columns = time[at], weight[at], rule, atom, number, compiled.answer_atom[rule] == atom
+        hits = GroundedFacts(found.answer[at], row, *columns, found.count[at])
         return self._filtered(query, hits) if self.skip_stated and query.prediction else hits
 
     def _filtered(self, query: Query, hits: GroundedFacts) -> GroundedFacts:
@@ -231,7 +229,7 @@ class SymbolicRetriever:
         return latest, weight
 
     def _compile(self, rules: Sequence[Rule]) -> _CompiledRules:
-        key = tuple(rule.id for rule in rules)
+        key = tuple(map(attrgetter("id"), rules))
         if key not in self._compiled:
             plans = RulePlans(rules, self._index, max_rows=self.max_rows)
             for number, reason in plans.unusable.items():
