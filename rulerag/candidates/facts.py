@@ -192,7 +192,7 @@ class CorpusFacts:
 
     def around(self, entity: int) -> Longs:
         """The rows of an entity's facts, as subject or as object, each once."""
-        return np.unique(self.index.neighbours(entity).row)
+        return self.index.rows_around(entity)
 
     def answers(self, relation: int, time: int = NO_TIME) -> tuple[Longs, Doubles]:
         """The objects of a relation and how often each is one, in the order that breaks ties.
