@@ -17,15 +17,10 @@ from rulerag.errors import DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
+from rulerag.kg.readers.headers import ROLES, by_words
 from rulerag.kg.readers.integers import read_vocabularies
 from rulerag.kg.readers.tables import Facts
 
-_HEADER = {
-    "h": {"subject", "head", "subj", "source", "from"},
-    "r": {"relation", "predicate", "rel", "property", "edge"},
-    "t": {"object", "tail", "obj", "target", "to"},
-}
-_TIME_HEADER = {"time", "timestamp", "date", "year"}
 _INTEGER = re.compile(r"-?\d{1,10}")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -92,11 +87,12 @@ def _header(path: Path, width: int) -> str | None:
     if is_jsonl(path):
         return "hrt"
     line = next(read_lines(path, 1 << 16), (0, ""))[1]
-    words = [text.strip().lower() for text in line.split("\t")]
-    if len(words) != width or (width == 4 and words[3] not in _TIME_HEADER):
+    words = line.split("\t")
+    places = by_words(words)
+    if len(words) != width or (width == 4 and places.get("time") != [3]):
         return None
-    order = "".join(next((k for k, known in _HEADER.items() if w in known), "?") for w in words[:3])
-    return order if order in COLUMN_ORDERS else None
+    order = tuple(place for role in ROLES[:3] for place in places.get(role, ()))
+    return next((name for name, known in COLUMN_ORDERS.items() if known == order), None)
 
 
 def _column_order(table: Ints, path: Path) -> str:

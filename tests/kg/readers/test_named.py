@@ -43,9 +43,10 @@ def test_an_ambiguous_column_order_names_the_option(tmp_path: Path, write: Write
         KnowledgeGraph.load(folder, columns="srt")
 
 
-def test_a_header_gives_the_column_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", ["predicate\tsubject\tobject", "p\ts\to"])
+def test_a_header_gives_the_column_order(header: str, tmp_path: Path) -> None:
     file = tmp_path / "facts.tsv"
-    file.write_text("predicate\tsubject\tobject\nlikes\tann\ttea\nhates\tbob\tmilk\n")
+    file.write_text(f"{header}\nlikes\tann\ttea\nhates\tbob\tmilk\n")
     graph = KnowledgeGraph.load(file)
     assert graph.name == "facts"
     assert list(graph.train) == [Fact("ann", "likes", "tea"), Fact("bob", "hates", "milk")]
