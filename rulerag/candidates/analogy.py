@@ -85,8 +85,8 @@ class Analogy(FactScorer):
         name = f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
         return name + self.fading(self.decay)
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, counts = self.facts.answers(relation, time)
         voters, votes = self._votes(relation, time)
         like = self._shared_likeness(relation, time, subject, voters)
@@ -116,14 +116,14 @@ class Analogy(FactScorer):
             if like[place] <= 0:
                 if not reasons:  # the prior alone speaks for it
                     why = f"{self.facts.entity(other)} {named}, as others do"
-                    reasons.append(self.supported(why, [int(rows[place])]))
+                    reasons.append(self.reason(why, [int(rows[place])]))
                 break
             if other == subject:
-                reasons.append(self.supported(f"{named} before", [int(rows[place])]))
+                reasons.append(self.reason(f"{named} before", [int(rows[place])]))
             else:
                 shared, words = self._shared(time, subject, other)
                 why = f"{self.facts.entity(other)}, like the subject, {words}: {named}"
-                reasons.append(self.supported(why, [int(rows[place]), *shared]))
+                reasons.append(self.reason(why, [int(rows[place]), *shared]))
             if len(reasons) == _ANALOGUES:
                 break
         return tuple(reasons)
@@ -195,7 +195,7 @@ class Analogy(FactScorer):
         """What is known of every entity before a time."""
         kind = "described", self.decay, self.time_step
         decay = self.decay / self.time_step
-        return self.facts.remember(kind, time, lambda: described(self.facts, time, decay))
+        return self.facts.remember(kind, time, lambda: describe(self.facts, time, decay))
 
 
 @register("scorer", "names")
@@ -238,7 +238,7 @@ class Names(Analogy):
         if len(self._unknown) > _UNKNOWN:
             self._unknown.clear()
         for place in np.flatnonzero(subject < 0).tolist():
-            name = _called(queries[place].subject, queries[place].subject_label)
+            name = _full_name(queries[place].subject, queries[place].subject_label)
             known = len(self.names) + len(self._unknown)
             subject[place] = self._unknown.setdefault(name, known)
         return subject, relation, time
@@ -284,7 +284,8 @@ class Names(Analogy):
 
             vectorizer = TfidfVectorizer(token_pattern=r"[^\W_]+", dtype=np.float32)
             names = [
-                _called(name, self.facts.entity(entity)) for entity, name in enumerate(self.names)
+                _full_name(name, self.facts.entity(entity))
+                for entity, name in enumerate(self.names)
             ]
             counts = vectorizer.fit_transform(names).tocsr()
             return vectorizer, counts, vectorizer.get_feature_names_out()
@@ -292,7 +293,7 @@ class Names(Analogy):
         return self.facts.remember(("names",), None, counted)
 
 
-def _called(name: str, label: str | None) -> str:
+def _full_name(name: str, label: str | None) -> str:
     """A name as it stands, and its readable form where that has other words."""
     return name if not label or label == name else f"{name} {label}"
 
@@ -314,7 +315,7 @@ class Descriptions(NamedTuple):
         return self.matrix.indices[part], self.matrix.data[part]
 
 
-def described(facts: CorpusFacts, time: int, decay: float) -> Descriptions:
+def describe(facts: CorpusFacts, time: int, decay: float) -> Descriptions:
     """What is known of every entity before a time.
 
     Args:

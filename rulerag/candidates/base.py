@@ -90,7 +90,7 @@ class FactScorer(ABC):
         ]
         marked = np.zeros(len(self.names), bool)
         for relation, time, places, subject in self._groups(queries):
-            entity, score = self.scored(relation, time, subject)
+            entity, score = self.candidates(relation, time, subject)
             order = self._tie_order(relation, time, entity)
             if order is not None:
                 entity, score = entity[order], score[:, order]
@@ -101,7 +101,7 @@ class FactScorer(ABC):
                     values[entity == subject[line]] = 0
                 if queries[place].prediction and not self.facts.is_dated:
                     stated = self.facts.table.object[
-                        self.facts.stated(int(subject[line]), relation)
+                        self.facts.rows_of(int(subject[line]), relation)
                     ]
                     marked[stated] = True
                     values[marked[entity]] = 0
@@ -117,7 +117,7 @@ class FactScorer(ABC):
         return found
 
     @abstractmethod
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """Scores of the candidates of questions of one relation and time.
 
         Args:
@@ -145,7 +145,7 @@ class FactScorer(ABC):
     def _last(self) -> dict[str, tuple[tuple[int, ...], Any]]:
         return {}
 
-    def supported(self, why: str, rows: Sequence[int]) -> Support:
+    def reason(self, why: str, rows: Sequence[int]) -> Support:
         """A reason with its facts and the documents that state them."""
         facts = tuple(self.facts.fact(row) for row in rows)
         documents = dict.fromkeys(self.facts.document(row).id for row in rows)

@@ -182,7 +182,7 @@ class CorpusFacts:
         found = order[bounds[relation] : bounds[relation + 1]] if relation >= 0 else order[:0]
         return found if time == NO_TIME else found[self.times[found] < time]
 
-    def stated(self, subject: int, relation: int) -> Longs:
+    def rows_of(self, subject: int, relation: int) -> Longs:
         """The rows of a subject and a relation, in the order of the corpus."""
         if min(subject, relation) < 0:
             return np.zeros(0, np.int64)
@@ -215,7 +215,7 @@ class CorpusFacts:
         rank[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(rank))
         return rank
 
-    def called(self, name: str) -> Sequence[int]:
+    def entities_named(self, name: str) -> Sequence[int]:
         """The entities whose readable name, or raw name, this is."""
         return self._by_label.get(name, ())
 
@@ -273,7 +273,7 @@ class CorpusFacts:
         plain = not verb.endswith(":")
         return f"is one that {name} {verb}" if plain else f"is in “{name} {verb} …”"
 
-    def said(self, row: int) -> str:
+    def sentence(self, row: int) -> str:
         """The fact of a row as it is stated, in words."""
         facts, table = self.forward or self, (self.forward or self).table
         ends = facts.entity(int(table.subject[row])), facts.entity(int(table.object[row]))

@@ -69,8 +69,8 @@ class Rules(FactScorer):
         """The same scorer over other facts."""
         return type(self)(facts, self.bank, aggregate=self.aggregate)
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         known = np.flatnonzero(subject >= 0)
         # Of facts with swapped ends, rules are asked for the subjects of the facts as stated.
         inverse = len(self.facts.table.relations) if self.facts.forward is not None else 0
@@ -103,7 +103,7 @@ class Rules(FactScorer):
             # The fact that names the candidate comes first.
             ends = self.facts.table.subject, self.facts.table.object
             rows.sort(key=lambda row: entity not in (ends[0][row], ends[1][row]))
-            reasons.append(self.supported(rules[int(found.rule[number])].text, rows))
+            reasons.append(self.reason(rules[int(found.rule[number])].text, rows))
         return tuple(reasons)
 
     def _grounded(self, relation: int, time: int, subject: int) -> GroundingTable:

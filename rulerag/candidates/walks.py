@@ -68,8 +68,8 @@ class Walks(FactScorer):
         """What the scorer is called where it explains itself."""
         return f"{self.kind}-{self.steps}{self.fading(self.decay)}"
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, _ = self.facts.answers(relation, time)
         step = self._steps(time).ahead
         reached = step[np.maximum(subject, 0)]
@@ -89,8 +89,8 @@ class Walks(FactScorer):
         way = self._way(time, subject, entity)
         if not way:
             return ()
-        told = [self.facts.said(row) for row in way]
-        return (self.supported("connected: " + "; ".join(told), way[::-1]),)
+        told = [self.facts.sentence(row) for row in way]
+        return (self.reason("connected: " + "; ".join(told), way[::-1]),)
 
     def _way(self, time: int, subject: int, entity: int) -> list[int]:
         """The rows of one walk of the given length, the likeliest last step first found."""

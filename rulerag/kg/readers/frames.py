@@ -41,7 +41,7 @@ def graph_from_frame(
         "columns": {role: header.name(role) for role in header.columns},
         "other_columns": header.others,
     }
-    return make_graph(facts.finished(notes, dates), name, notes={"layout": "frame"})
+    return make_graph(facts.graph(notes, dates), name, notes={"layout": "frame"})
 
 
 def _text(value: Any) -> str:

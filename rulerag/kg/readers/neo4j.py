@@ -101,7 +101,7 @@ def read_neo4j(
         linked = [(n, _fact(row, fields, path, time)) for n, row in rows]
         add_columns(facts, "train", header, linked, path)
     try:
-        raw = facts.finished({"other_columns": _others(edges, times, dated=dated)}, dates)
+        raw = facts.graph({"other_columns": _others(edges, times, dated=dated)}, dates)
     except EmptyDataError as error:
         raise EmptyDataError(
             "holds no relationship",

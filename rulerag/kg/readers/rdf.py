@@ -58,7 +58,7 @@ def read_rdf(files: GraphFiles) -> RawGraph:
     for why, count in skipped.items():
         facts.leave_out(why, 0, count)
     try:
-        raw = facts.finished({"parsed_by": "rdflib"})
+        raw = facts.graph({"parsed_by": "rdflib"})
     except EmptyDataError as error:
         raise EmptyDataError(
             error.message,

@@ -131,7 +131,7 @@ class Facts:
         _, path, column = next(one for one in reversed(self._sources) if one[0] <= fact)
         return path, self._lines[fact], column
 
-    def finished(self, notes: Mapping[str, object], dates: str | None = None) -> RawGraph:
+    def graph(self, notes: Mapping[str, object], dates: str | None = None) -> RawGraph:
         """The graph of all facts added, their times in any form of dates.
 
         Args:
@@ -239,7 +239,7 @@ def read_table(
         rows = islice(sheet.rows(), int(bool(header.names)), None)
         add_columns(facts, split, header, rows, sheet.path)
     try:
-        return facts.finished(
+        return facts.graph(
             {
                 "columns": {role: first.name(role) for role in first.columns},
                 "other_columns": first.others,

@@ -65,7 +65,7 @@ class GroupMerger(Merger):
                 self.documents[rows[i]],
                 float(score[i]),
                 rank,
-                _named(hits, strength, np.flatnonzero(document == i), searches),
+                _worth_naming(hits, strength, np.flatnonzero(document == i), searches),
             )
             for rank, i in enumerate(order[:top_k].tolist(), start=1)
         ]
@@ -90,7 +90,7 @@ def _round_robin(rows: Longs, group: Longs, evidence: Doubles) -> tuple[Longs, D
     return order, joined[group], turn
 
 
-def _named(
+def _worth_naming(
     hits: SearchHits, strength: Doubles, mine: Longs, searches: Sequence[RuleSearch]
 ) -> tuple[RuleHit, ...]:
     """The hits that a document is worth naming for, the strongest first; there is always one."""
