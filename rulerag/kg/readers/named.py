@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
 from collections.abc import Iterator
 from itertools import islice
-from math import gcd
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +14,7 @@ from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
+from rulerag.kg.readers.dates import read_times
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
 from rulerag.kg.readers.headers import ROLES, by_words
 from rulerag.kg.readers.integers import read_vocabularies
@@ -126,28 +125,20 @@ def _times(facts: Facts, calendar: Calendar | None) -> tuple[Ints, Calendar | No
     """The timestamp of each distinct time, and the calendar of ISO dates."""
     texts = facts.texts_of_times
     dated = bool(texts) and _ISO_DATE.fullmatch(texts[0]) is not None
+    if dated and calendar is None:
+        read = read_times(texts, facts.fault_of_time, None)
+        return read.values, read.calendar
     pattern, form = (_ISO_DATE, "YYYY-MM-DD") if dated else (_INTEGER, "a whole number")
     values = []
     for code, text in enumerate(texts):
         try:
             if not pattern.fullmatch(text):
                 raise ValueError(text)
-            if not dated:
-                value = int(text)
-            elif calendar is None:
-                value = dt.date.fromisoformat(text).toordinal()
-            else:
-                value = calendar.parse(text)
+            value = calendar.parse(text) if dated and calendar is not None else int(text)
             if not -(2**31) <= value < 2**31:
                 raise ValueError(text)
         except (ValueError, DataFormatError) as error:
             message = f"expected {form} as the time, found {excerpt(text)}"
             raise facts.fault_of_time(code, message) from error
         values.append(value)
-    times = np.array(values, np.int64)
-    if not dated or calendar is not None:
-        return times.astype(np.int32), None
-    origin = int(times.min())
-    step = gcd(*(times - origin).tolist()) or 1
-    day = Calendar("day", dt.date.fromordinal(origin).isoformat(), step)
-    return (times - origin).astype(np.int32), day
+    return np.array(values, np.int32), None
