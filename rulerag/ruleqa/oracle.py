@@ -126,12 +126,13 @@ class Oracle:
 
     def _linked(self, query: Query, subject: str, directed: Sequence[int]) -> list[int]:
         """Rows that link a subject to an answer of the query by one of some directed relations."""
-        around = self.index.neighbours(self.graph.entities.id(subject))
-        keep = np.isin(around.relation, directed) & np.isin(around.other, self._wanted(query))
-        if around.timestamp is not None and query.timestamp is not None:
-            keep &= around.timestamp < query.timestamp
-        rows: list[int] = around.row[keep].tolist()
-        return sorted(rows)
+        pairs = np.meshgrid(np.array(directed, dtype=np.int64), self._wanted(query))
+        relation, answer = (column.ravel() for column in pairs)
+        anchor = np.full(len(relation), self.graph.entities.id(subject))
+        _, _, rows, time = self.index.at(*self.index.spans(anchor, relation, answer))
+        if time is not None and query.timestamp is not None:
+            rows = rows[time < query.timestamp]
+        return sorted(set(rows.tolist()))
 
     def _longer(self, relation: str) -> RulePlans:
         """The guiding rules of a relation with several body atoms, ready to be grounded."""
