@@ -14,7 +14,7 @@ from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError
 from rulerag.generation.hybrid import HybridReader
-from rulerag.generation.openai_compatible import EndpointSettings, OpenAICompatibleGenerator
+from rulerag.generation.openai_compatible import CallSettings, OpenAICompatibleGenerator
 from rulerag.generation.verified_thought import ChainOfKnowledge, VerifyAndEdit
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
@@ -90,7 +90,7 @@ def test_settings_of_an_endpoint_are_keys_one_by_one(dataset: RuleQADataset) -> 
     same = OpenAICompatibleGenerator(
         "http://127.0.0.1:1/v1",
         "m",
-        settings=EndpointSettings(concurrency=3, options=options),
+        settings=CallSettings(concurrency=3, options=options),
         concurrency=2,
     )
     assert same.settings.concurrency == 2 and same.fingerprint == made.fingerprint

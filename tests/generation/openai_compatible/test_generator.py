@@ -19,7 +19,7 @@ from rulerag.errors import (
     GenerationError,
     RefusedCompletionError,
 )
-from rulerag.generation.openai_compatible import OpenAICompatibleGenerator, Usage
+from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.types import Document, GenerationRequest, Query
 from tests.endpoints import Reply, Server, completion, failure, good, prompt_of, wait_until
 
@@ -54,7 +54,6 @@ def test_answers_come_in_order_with_tokens_and_scores(server: Server, api: str) 
     assert answers[0].score == pytest.approx(-0.75 if api == "chat" else -1.5)
     assert len(server.bodies) == 12, "equal prompts are asked once"
     assert server.most_at_once == 3
-    assert generator.usage == Usage(calls=12, prompt_tokens=1200, completion_tokens=36)
     place = "/v1/chat/completions" if api == "chat" else "/v1/completions"
     assert set(server.paths) == {place} and set(server.keys) == {f"Bearer {KEY}"}
     body = server.bodies[0]
@@ -308,7 +307,7 @@ def test_draws_ask_once_each_at_a_temperature_and_with_a_seed(server: Server) ->
     drawn = generator.sample(requests(2), 3, temperature=0.7, seed=5)
     assert [[one.text for one in each] for each in drawn] == [["5", "6", "7"]] * 2
     assert {(body["temperature"], body["top_p"]) for body in server.bodies} == {(0.7, 0.9)}
-    assert generator.usage.calls == 6 and generator.settings.options == {"top_p": 0.9}
+    assert len(server.bodies) == 6 and generator.settings.options == {"top_p": 0.9}
 
 
 def test_prompts_are_packed_under_a_budget(server: Server) -> None:

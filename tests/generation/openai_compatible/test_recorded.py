@@ -118,10 +118,6 @@ def test_each_servers_form_is_understood(server: Server, key: tuple[str, str]) -
     assert completion.text == "Norland", "and nothing of what it thought"
     assert completion.score == expected
     assert not streams or shown.strip(" .\n") == "Norland"
-    whole = exchange.get("body") or next(e for e in exchange["events"][::-1] if "usage" in e)
-    counted = whole["usage"]
-    assert generator.usage.prompt_tokens == counted["prompt_tokens"] > 0
-    assert generator.usage.completion_tokens == counted["completion_tokens"] > 0
     assert generator.system_fingerprint in ("", "fp_ollama") or "-" in generator.system_fingerprint
 
 

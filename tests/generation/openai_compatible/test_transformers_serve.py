@@ -128,9 +128,6 @@ def test_a_real_server_answers_as_the_local_model(
     remote = reader(real, tiny, api=api, max_new_tokens=6, options={})
     local = HuggingFaceGenerator(tiny.folder, max_new_tokens=6, device="cpu", chat=api == "chat")
     check_same(remote, local, requests(8)[4:7])
-    assert remote.usage.calls == 6
-    assert remote.usage.prompt_tokens > 1200
-    assert 6 <= remote.usage.completion_tokens <= 36
 
 
 def test_a_server_killed_in_the_middle_is_named_soon_and_may_come_back(
