@@ -86,19 +86,19 @@ def endings_of(
     return [(answer, text) for text, answer in endings.items()]
 
 
-def likeliest(endings: Endings, scores: npt.NDArray[np.float64], *, together: bool) -> Completion:
-    """The answer of the likeliest ending, the others as candidates; empty without endings.
+def likeliest(endings: Endings, scores: npt.NDArray[np.float64]) -> Completion:
+    """The answer whose endings together are the likeliest, the others as candidates.
+
+    Empty without endings.
 
     Args:
         endings: as :func:`endings_of` gives them.
         scores: their log-probabilities, of shape (len(endings),).
-        together: the probabilities of an answer's endings are summed, else its best counts.
     """
-    join = np.logaddexp if together else np.maximum
-    found = dict[str, float]()
+    sums = dict[str, float]()
     for (answer, _), score in zip(endings, scores.tolist(), strict=True):
-        found[answer] = float(join(found.get(answer, -np.inf), score))
-    ranked = sorted((Candidate(*one) for one in found.items()), key=lambda one: -one.score)
+        sums[answer] = float(np.logaddexp(sums.get(answer, -np.inf), score))
+    ranked = sorted((Candidate(*one) for one in sums.items()), key=lambda one: -one.score)
     best = ranked[0] if ranked else Candidate("", 0.0)
     return Completion(best.text, best.score, tuple(ranked))
 

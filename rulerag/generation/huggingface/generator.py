@@ -79,9 +79,8 @@ class DecodingSettings(Loading):
         answers: how an answer is made, one of
             :data:`~rulerag.generation.huggingface.constrained.Answers`; all but ``free`` need
             documents that state facts, and answer nothing where they name no entity.
-        length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
-        abstain_below: answer nothing where the answer's score is below this log-probability (a
-            token, where ``length_normalised``); tune it on validation.
+        abstain_below: answer nothing where the answer's score is below this log-probability; tune
+            it on validation.
         chat: use the tokenizer's chat template; by default as ``prompt.json`` says where its
             template is used, else where there is one, but for prompts that end in an unfinished
             statement, which a model continues.
@@ -93,7 +92,6 @@ class DecodingSettings(Loading):
     batch_size: int = pydantic.Field(default=128, ge=1)
     max_batch_tokens: int = pydantic.Field(default=32768, ge=1)
     answers: Answers = "free"
-    length_normalised: bool = False
     abstain_below: float | None = None
     chat: bool | None = None
     chat_options: Mapping[str, Any] = {}
@@ -254,7 +252,7 @@ class HuggingFaceGenerator:
         own = self.settings
         held: list[Any] = [own.abstain_below]
         if own.answers != "free":
-            held += [own.answers, own.length_normalised, self._names]
+            held += [own.answers, self._names]
         return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, *held])
 
     @cached_property
@@ -348,11 +346,8 @@ class HuggingFaceGenerator:
                 starts.append(len(tokens))
             bounds.append(len(sequences))
         scores = self._log_probabilities(sequences, starts)
-        mean = self.settings.length_normalised
-        if mean and len(scores):
-            scores /= np.array(list(map(len, sequences))) - np.array(starts)
         return [
-            likeliest(endings, scores[low:high], together=not mean)
+            likeliest(endings, scores[low:high])
             for endings, low, high in zip(allowed, bounds, bounds[1:], strict=False)
         ]
 

@@ -79,8 +79,6 @@ def test_scored_is_the_likeliest_of_all(folder: Path) -> None:
     assert np.allclose(
         [c.score for c in said.candidates], [scores[c.text] for c in said.candidates], atol=1e-3
     )
-    mean = made(folder, "scored", length_normalised=True).generate([REQUEST])[0]
-    assert mean.score is not None and said.score is not None and mean.score > said.score
 
 
 def test_a_trie_lets_nothing_else_through(folder: Path) -> None:
@@ -133,8 +131,6 @@ def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None
     for name in ENTITIES:
         mine = [value for value, (answer, _) in zip(own, endings, strict=True) if answer == name]
         assert scores[name] == pytest.approx(np.logaddexp.reduce(mine), abs=1e-4)
-    best = citing(folder, "scored", length_normalised=True).generate([TWICE])[0]
-    assert best.score is not None and completion.score is not None and best.score > completion.score
     assert citing(folder, "scored").generate([BARE])[0].text == ""
 
 
