@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError
 from rulerag.generation.prompts import Citation, PromptTemplate, citation_of
 from rulerag.io import fingerprint_object
@@ -79,8 +80,7 @@ class HybridReader:
         weight: float = 0.3,
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        if not 0 <= weight <= 1:
-            raise ConfigError(f"{weight} is not from 0 to 1", key="weight")
+        check_range("weight", weight, 0, 1)
         self.symbolic, self.model = symbolic, model
         self.weight, self.labels = weight, labels or {}
 
@@ -197,8 +197,4 @@ def _normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 def _ranked(one: _Weighed, weight: float) -> Completion:
     joined = (1 - weight) * one.symbolic + weight * one.model
     order = np.lexsort((-joined, ~one.stated)).tolist()
-    candidates = tuple(
-        Candidate(c.text, float(joined[n]), c.document_ids, c.rule_ids, c.grounded)
-        for n, c in ((n, one.candidates[n]) for n in order)
-    )
-    return Completion(candidates[0].text, candidates[0].score, candidates)
+    return Completion.of([replace(one.candidates[n], score=float(joined[n])) for n in order])

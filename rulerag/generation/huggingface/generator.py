@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.huggingface.constrained import (
     Answers,
@@ -372,8 +372,7 @@ class HuggingFaceGenerator:
             ConfigError: the count or the temperature is out of range.
             GenerationError: a prompt does not fit even without documents.
         """
-        if count < 1:
-            raise ConfigError(f"{count} is below 1", key="count")
+        check_range("count", count, 1)
         if temperature <= 0:
             raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
         encoded = [tokens for _, tokens in self.encode(requests)]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import pydantic
 
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_range, register
 from rulerag.errors import ConfigError
 from rulerag.generation.openai_compatible.answers import Answer, read
 from rulerag.generation.openai_compatible.endpoint import Endpoint
@@ -179,8 +179,7 @@ class OpenAICompatibleGenerator:
             ConfigError: the count or the temperature is out of range.
             GenerationError: as :meth:`generate`.
         """
-        if count < 1:
-            raise ConfigError(f"{count} is below 1", key="count")
+        check_range("count", count, 1)
         if temperature <= 0:
             raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
         drawn: list[list[Completion]] = [[Completion("")] * count for _ in requests]
