@@ -230,13 +230,13 @@ def test_the_balanced_set_can_ask_for_support(kind: str, graphs: dict[str, Knowl
 @pytest.mark.parametrize(
     ("kind", "changes", "message"),
     [
-        ("temporal", {"corpus": "all"}, "key 'corpus': unknown corpus 'all'"),
+        ("temporal", {"corpus": "all"}, "key 'corpus': expected .*'train.valid', found 'all'"),
         ("static", {"corpus": "train+valid"}, "undated validation facts would answer"),
         ("static", {"hold_out": 10**6}, "1,000,000 of .* training facts cannot be held out"),
         ("static", {"hold_out": -1}, "key 'hold_out': -1 is out of range"),
         ("static", {"num_rules": 0}, "key 'num_rules': 0 is out of range"),
-        ("static", {"balance_from": "guide"}, "did you mean 'guided'"),
-        ("temporal", {"degenerate_time": "now"}, "unknown degenerate_time 'now'"),
+        ("static", {"balance_from": "guide"}, "key 'balance_from': expected .*guided"),
+        ("temporal", {"degenerate_time": "now"}, "key 'degenerate_time': expected .*keep"),
         ("temporal", {"variant": "validate"}, "unknown variant 'validate' — did you mean 'valid"),
     ],
 )

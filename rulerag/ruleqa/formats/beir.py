@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rulerag.errors import DataError, DataFormatError
-from rulerag.io import read_lines, read_records
+from rulerag.io import read_records
 from rulerag.ruleqa.formats.records import Gathered, Row, text_of
-from rulerag.ruleqa.stored import Qrels
+from rulerag.ruleqa.stored import Qrels, read_qrels
 from rulerag.types import Document, Query
 
 # A query that several files judge belongs to the first of these.
@@ -60,7 +60,9 @@ def read_beir(folder: Path) -> Gathered:
     known = {document.id for document in gathered.documents}
     seen: set[str] = set()
     for file in judged:
-        qrels = _qrels(file, queries)
+        qrels = read_qrels(file)
+        if unknown := next((query for query in qrels if query not in queries), None):
+            raise DataFormatError(f"no query has the id {unknown!r}", path=file, key="query-id")
         again = qrels.keys() & seen
         gathered.left_out["queries judged in another split too"] += len(again)
         seen |= qrels.keys()
@@ -92,28 +94,3 @@ def _document(row: Row) -> Document | None:
 
 def _query(row: Row) -> Query:
     return Query(text_of(row, "_id"), text_of(row, "text"))
-
-
-def _qrels(path: Path, queries: dict[str, Query]) -> Qrels:
-    """Query id → document id → grade; a first row whose grade is no number is the header."""
-    qrels: Qrels = {}
-    for number, line in read_lines(path):
-        cells = line.split("\t")
-        if number == 1 and not cells[-1].strip().lstrip("-").isdigit():
-            continue
-        try:
-            query, document, grade = cells
-            value = int(grade)
-        except ValueError:
-            raise DataFormatError(
-                f"expected query-id, corpus-id and a whole number, found {line!r}",
-                path=path,
-                line=number,
-                hint="three columns parted by TAB",
-            ) from None
-        if query not in queries:
-            raise DataFormatError(
-                f"no query has the id {query!r}", path=path, line=number, key="query-id"
-            )
-        qrels.setdefault(query, {})[document] = value
-    return qrels

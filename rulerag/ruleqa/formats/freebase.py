@@ -29,8 +29,7 @@ from rulerag.ruleqa.formats.records import (
     Gathered,
     Row,
     list_of,
-    read_rows,
-    split_files,
+    read_splits,
     text_of,
 )
 from rulerag.ruleqa.questions import graph_labels
@@ -120,8 +119,7 @@ def _asked(
 ) -> dict[str, list[QueryTopics]]:
     """The questions of each split that have an answer, each with its topics."""
     asked: dict[str, list[QueryTopics]] = {}
-    for split, parts in split_files(files).items():
-        rows = [row for file in parts for row in read_rows(file, make)]
+    for split, rows in read_splits(files, make).items():
         asked[split] = [(query, topics) for query, topics in rows if query.answers]
         gathered.left_out[_NO_ANSWER] += len(rows) - len(asked[split])
     return asked

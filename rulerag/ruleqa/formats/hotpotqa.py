@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError
-from rulerag.ruleqa.formats.records import Gathered, Row, read_rows, split_files, text_of
+from rulerag.ruleqa.formats.records import Gathered, Row, read_splits, text_of
 from rulerag.types import Document, Query
 
 
@@ -60,12 +60,10 @@ def read_hotpotqa(files: Sequence[Path]) -> Gathered:
         gathered.left_out["supporting paragraphs outside of the context"] += len(wanted - titles)
         return query, grades
 
-    for split, parts in split_files(files).items():
-        for file in parts:
-            for query, grades in read_rows(file, make):
-                gathered.queries.setdefault(split, []).append(query)
-                if grades:
-                    gathered.qrels.setdefault(split, {})[query.id] = grades
+    for split, rows in read_splits(files, make).items():
+        gathered.queries[split] = [query for query, _ in rows]
+        if judged := {query.id: grades for query, grades in rows if grades}:
+            gathered.qrels[split] = judged
     return gathered
 
 

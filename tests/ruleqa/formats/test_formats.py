@@ -383,7 +383,7 @@ def test_wrong_judgements_are_named(beir: Path) -> None:
     with pytest.raises(DataFormatError, match=r"test.tsv, line 2: expected query-id"):
         read_benchmark(beir)
     file.write_text("1\t5836\t1\n99\t5836\t1\n")
-    with pytest.raises(DataFormatError, match=r"line 2, key 'query-id': no query has the id '99'"):
+    with pytest.raises(DataFormatError, match=r"test.tsv, key 'query-id': no query .* '99'"):
         read_benchmark(beir)
 
 
