@@ -49,7 +49,8 @@ class Gathered:
 def read_splits(files: Sequence[Path], make: Callable[[Row], T]) -> dict[str, list[T]]:
     """What ``make`` builds from the rows of the files of each split.
 
-    The split, ``train``, ``dev`` or ``test``, stands in a file's name. A file alone is the test split, whatever it is called: it is what was asked for.
+    The split, ``train``, ``dev`` or ``test``, stands in a file's name. A file alone is the test
+    split, whatever it is called: it is what was asked for.
 
     Raises:
         DataFormatError: as :func:`read_rows`.
