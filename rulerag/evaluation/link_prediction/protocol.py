@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.evaluation.link_prediction.ranks import (
     Prior,
     Queries,
@@ -26,7 +27,6 @@ from rulerag.evaluation.link_prediction.ranks import (
     queries_of,
     rank_answers,
 )
-from rulerag.evaluation.runner import peak_memory_mb, versions
 from rulerag.kg import KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules

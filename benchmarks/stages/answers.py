@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
+from rulerag.evaluation import AnswerMatcher, EntityMatcher
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Rule
 from rulerag.text import NameFinder, best_token_f1, character_f1, exact_match, lenient_match

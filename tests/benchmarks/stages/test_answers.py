@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rulerag.evaluation import CHARACTERS, EM, F1, LENIENT, entity_names, reading_columns
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT, entity_names, reading_columns
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Fact, GenerationRequest, Query
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rulerag.evaluation import RETRIEVAL_MEASURES, SearchResults, mean_columns
+from benchmarks.stages.search_results import RETRIEVAL_MEASURES, SearchResults, mean_columns
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
 
