@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -142,27 +142,16 @@ def metric(name: str) -> Metric:
     )
 
 
-def token_ends(text: str) -> list[int]:
-    """Where the tokens of a text end: words and signs, ``U.S.`` four, ``location.contains`` three.
-
-    A language model's tokens are more: it cuts rare words into pieces.
-    """
-    return [match.end() for match in _TOKEN.finditer(text)]
-
-
 class AnswerCoverage:
     """Whether an answer stands within so many tokens of documents, whatever their number.
 
     Documents of different lengths, and retrievers that find more or fewer of them, are compared
-    at one cost of reading. The document in which the budget ends is cut there. One object serves
-    one corpus.
-
-    Args:
-        ends: where the tokens of a text end, ascending; a model's own in place of words and signs.
+    at one cost of reading. The document in which the budget ends is cut there. Tokens are words and
+    signs, ``U.S.`` four, ``location.contains`` three; a language model's are more, since it cuts
+    rare words into pieces. One object serves one corpus.
     """
 
-    def __init__(self, ends: Callable[[str], Sequence[int]] = token_ends) -> None:
-        self._ends = ends
+    def __init__(self) -> None:
         self._known: dict[str, Sequence[int]] = {}
         self._matcher = AnswerMatcher()
 
@@ -199,7 +188,8 @@ class AnswerCoverage:
     def _of(self, document: Document) -> Sequence[int]:
         ends = self._known.get(document.id)
         if ends is None:
-            ends = self._known[document.id] = self._ends(document.text)
+            ends = [match.end() for match in _TOKEN.finditer(document.text)]
+            self._known[document.id] = ends
         return ends
 
 

@@ -128,14 +128,7 @@ def evaluate_links(
     queries = queries_of(graph.split(settings.split), known, limit=settings.limit)
     prior = Prior.of(graph.train)
     clock.lap("prepare")
-    ranks = rank_all(
-        application,
-        queries,
-        prior,
-        len(graph.entities),
-        where=settings.prior,
-        progress=progress,
-    )
+    ranks = _ranks(application, queries, prior, len(graph.entities), settings.prior, progress)
     clock.lap("apply")
     source = miner or "rules"
     sources = {"kg": kg.name, "miner": source, "rules": rules.name if rules is not None else None}
@@ -251,26 +244,15 @@ def _check_ids(bank: RuleBank, graph: KnowledgeGraph, relation_ids: str) -> None
             )
 
 
-def rank_all(
+def _ranks(
     application: Application,
     queries: Queries,
     prior: Prior,
     num_entities: int,
-    *,
-    where: str = "everywhere",
-    progress: bool = False,
+    where: str,
+    progress: bool,
 ) -> Ranks:
-    """Rank the answers of all queries, some thousand at a time.
-
-    Args:
-        application: scores the candidates of queries.
-        queries: with their answers.
-        prior: how often each entity answers each relation.
-        num_entities: entities of the graph, the rank of an answer that nothing scores.
-        where: where the prior counts, one of
-            :data:`~rulerag.evaluation.link_prediction.ranks.PRIORS`.
-        progress: show a progress bar.
-    """
+    """The ranks of the answers of all queries, some thousand at a time."""
     starts = range(0, len(queries), _PART)
     parts = []
     for start in tqdm(starts, "queries", disable=not progress, unit=f"{_PART}"):
