@@ -23,7 +23,7 @@ WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 """The weights of the model that tuning tries: 0, 0.05 … 1."""
 
 
-class Scorer(Generator, Protocol):
+class ScoringModel(Generator, Protocol):
     """A language model that answers, and says how probable an answer is."""
 
     template: PromptTemplate
@@ -39,7 +39,7 @@ class Scorer(Generator, Protocol):
         ...
 
 
-class _Weighed(NamedTuple):
+class _CandidateScores(NamedTuple):
     """The candidates of one request, both scores normalised over them, and which are stated."""
 
     candidates: tuple[Candidate, ...]
@@ -75,7 +75,7 @@ class HybridReader:
     def __init__(
         self,
         symbolic: Generator,
-        model: Scorer,
+        model: ScoringModel,
         *,
         weight: float = 0.3,
         labels: Mapping[str, Mapping[str, str]] | None = None,
@@ -143,7 +143,7 @@ class HybridReader:
         self.weight = best[len(best) // 2]
         return found
 
-    def _weigh(self, requests: Sequence[GenerationRequest]) -> list[_Weighed]:
+    def _weigh(self, requests: Sequence[GenerationRequest]) -> list[_CandidateScores]:
         """The candidates of each request with both scores; all are scored in one call."""
         named = [completion.candidates for completion in self.symbolic.generate(requests)]
         pairs = [(r, c) for r, found in zip(requests, named, strict=True) for c in found]
@@ -167,7 +167,7 @@ class HybridReader:
             first = not request.query.prediction
             stated = [first and any(g.rule_id is None for g in c.grounded) for c in found]
             values = _normalised(own), _normalised(scores[start:end])
-            weighed.append(_Weighed(found, *values, np.array(stated, dtype=bool)))
+            weighed.append(_CandidateScores(found, *values, np.array(stated, dtype=bool)))
             start = end
         return weighed
 
@@ -194,7 +194,7 @@ def _normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(scores - np.logaddexp.reduce(scores), dtype=np.float64)
 
 
-def _ranked(one: _Weighed, weight: float) -> Completion:
+def _ranked(one: _CandidateScores, weight: float) -> Completion:
     joined = (1 - weight) * one.symbolic + weight * one.model
     order = np.lexsort((-joined, ~one.stated)).tolist()
     return Completion.of([replace(one.candidates[n], score=float(joined[n])) for n in order])

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding import Tokens
     from rulerag.types import Document, GenerationRequest
 
-Answers = Literal["free", "named", "trie", "scored"]
+AnswerMode = Literal["free", "named", "trie", "scored"]
 """How an answer is made:
 
 - ``free``: what the model writes;

@@ -18,7 +18,7 @@ import pydantic
 from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.huggingface.constrained import (
-    Answers,
+    AnswerMode,
     Endings,
     endings_of,
     entities_in,
@@ -27,10 +27,10 @@ from rulerag.generation.huggingface.constrained import (
     likeliest,
 )
 from rulerag.generation.huggingface.decoding import (
-    Decoded,
+    BatchLimits,
+    Continuation,
     Decoder,
     Ending,
-    Limits,
     PackedDecoder,
     PackedModel,
     Tokens,
@@ -77,7 +77,7 @@ class DecodingSettings(Loading):
         batch_size: the most prompts read together.
         max_batch_tokens: the most tokens of a batch, which bounds memory.
         answers: how an answer is made, one of
-            :data:`~rulerag.generation.huggingface.constrained.Answers`; all but ``free`` need
+            :data:`~rulerag.generation.huggingface.constrained.AnswerMode`; all but ``free`` need
             documents that state facts, and answer nothing where they name no entity.
         abstain_below: answer nothing where the answer's score is below this log-probability; tune
             it on validation.
@@ -91,7 +91,7 @@ class DecodingSettings(Loading):
     max_input_tokens: int | None = None
     batch_size: int = pydantic.Field(default=128, ge=1)
     max_batch_tokens: int = pydantic.Field(default=32768, ge=1)
-    answers: Answers = "free"
+    answers: AnswerMode = "free"
     abstain_below: float | None = None
     chat: bool | None = None
     chat_options: Mapping[str, Any] = {}
@@ -148,7 +148,7 @@ class HuggingFaceGenerator:
                 raise MissingDependencyError(package, "hf")
         self.settings = own = DecodingSettings.joined(settings, changes)
         self.progress, self.labels = progress, labels or {}
-        self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
+        self._limits = BatchLimits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
         chat = own.chat
         if template is None:
@@ -397,7 +397,7 @@ class HuggingFaceGenerator:
         """
         return [self._text(decoded) for decoded in self._answers(requests)]
 
-    def _answers(self, requests: Sequence[GenerationRequest]) -> list[Decoded]:
+    def _answers(self, requests: Sequence[GenerationRequest]) -> list[Continuation]:
         """The decoded answers, each distinct prompt read once."""
         prepared = self.encode(requests)
         dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
@@ -465,21 +465,21 @@ class HuggingFaceGenerator:
         found = self._decoder(longest).score(sequences, starts, self._limits)
         return np.array(found, dtype=np.float64)
 
-    def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
+    def _decode(self, prompts: Sequence[Tokens]) -> list[Continuation]:
         from tqdm import tqdm
 
         longest = max(map(len, prompts), default=0) + self.settings.max_new_tokens
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
-    def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
+    def _completion(self, decoded: Continuation, request: GenerationRequest) -> Completion:
         text = self._text(decoded)
         answer = self.template.parse(text, request)
         if self.settings.answers == "named":
             answer = first_named(text, entities_in(request, self.labels)) or answer
         return Completion(answer, decoded.log_probability)
 
-    def _text(self, decoded: Decoded) -> str:
+    def _text(self, decoded: Continuation) -> str:
         return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
 
     def _room(self) -> int | None:

@@ -177,11 +177,11 @@ class SelfExplanationTemplate(PromptTemplate):
 
     def conversation(self, text: str) -> list[dict[str, str]]:
         """The messages of the system, of solved cases by turns, and of the user."""
-        said = [{"role": "system", "content": self.system}] if self.system else []
+        turns = [{"role": "system", "content": self.system}] if self.system else []
         for case in self.cases:
-            said.append({"role": "user", "content": _turn(case.documents, case.query)})
-            said.append({"role": "assistant", "content": str(case)})
-        return [*said, {"role": "user", "content": text}]
+            turns.append({"role": "user", "content": _turn(case.documents, case.query)})
+            turns.append({"role": "assistant", "content": str(case)})
+        return [*turns, {"role": "user", "content": text}]
 
     def continued(self, text: str) -> str:
         """All of it as one text, with the beginning of a thought."""

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from rulerag.errors import DataError
 from rulerag.ruleqa.formats.records import (
-    Gathered,
+    BenchmarkContents,
     Row,
     list_of,
     read_rows,
@@ -26,7 +26,7 @@ from rulerag.ruleqa.formats.records import (
 from rulerag.types import Document, Query
 
 
-def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
+def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> BenchmarkContents:
     """The questions of each split over the documents of the corpora.
 
     Args:
@@ -43,15 +43,15 @@ def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
             path=files[0],
             hint='put a file of lines {"id": …, "contents": …} into the same folder',
         )
-    gathered = Gathered()
+    contents = BenchmarkContents()
     for file in corpora:
-        gathered.documents += read_rows(file, _document)
+        contents.documents += read_rows(file, _document)
     for split, queries in read_splits(files, _query).items():
-        gathered.queries[split] = [
+        contents.queries[split] = [
             query if query.id else replace(query, id=f"{split}_{number}")
             for number, query in enumerate(queries)
         ]
-    return gathered
+    return contents
 
 
 def _document(row: Row) -> Document:

@@ -1,4 +1,4 @@
-"""What the readers of benchmarks share: rows of JSON files, and what is gathered of them."""
+"""What the readers of benchmarks share: rows of JSON files, and the contents of a benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SPLITS = {
 
 
 @dataclass
-class Gathered:
+class BenchmarkContents:
     """What a reader has of a benchmark.
 
     Args:
