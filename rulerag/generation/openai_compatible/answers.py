@@ -41,7 +41,7 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-class Answer:
+class Reply:
     """What a model answers to one call, whole or in pieces: a completion comes as one event.
 
     Args:
@@ -123,7 +123,7 @@ class Answer:
 
 
 def read(
-    answer: Answer,
+    answer: Reply,
     request: GenerationRequest,
     *,
     template: PromptTemplate,

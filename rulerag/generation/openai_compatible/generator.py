@@ -11,7 +11,7 @@ import pydantic
 
 from rulerag.composition import Settings, check_range, register
 from rulerag.errors import ConfigError
-from rulerag.generation.openai_compatible.answers import Answer, read
+from rulerag.generation.openai_compatible.answers import Reply, read
 from rulerag.generation.openai_compatible.endpoint import Endpoint
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
@@ -202,7 +202,7 @@ class OpenAICompatibleGenerator:
         """
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
         body = self._payload(self.prompts([request])[0].text, {**streamed, **self.settings.options})
-        answer = Answer(chat=self.settings.api == "chat")
+        answer = Reply(chat=self.settings.api == "chat")
         with closing(self._endpoint.events(_PATHS[self.settings.api], body)) as events:
             for event in events:
                 if piece := answer.shown(answer.add(event) or ""):
@@ -261,7 +261,7 @@ class OpenAICompatibleGenerator:
 
     def _whole(self, body: Any, request: GenerationRequest) -> tuple[Completion, str]:
         """The completion in the body of an answered call, and which build of the model gave it."""
-        answer = Answer(chat=self.settings.api == "chat")
+        answer = Reply(chat=self.settings.api == "chat")
         if answer.add(body) is None:
             raise self._endpoint.error(
                 "answered a completion without a text",
@@ -269,7 +269,7 @@ class OpenAICompatibleGenerator:
             )
         return self._completion(answer, request), answer.system
 
-    def _completion(self, answer: Answer, request: GenerationRequest) -> Completion:
+    def _completion(self, answer: Reply, request: GenerationRequest) -> Completion:
         text = read(answer, request, template=self.template, error=self._endpoint.error)
         self._system = answer.system
         return Completion(text, answer.score if self.settings.log_probability else None)

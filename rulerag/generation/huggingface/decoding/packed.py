@@ -19,7 +19,7 @@ from rulerag.generation.huggingface.decoding.packed_model import (
     PieceAttention,
     RowAttention,
 )
-from rulerag.generation.huggingface.decoding.prefix_tree import Piece, Trie, path
+from rulerag.generation.huggingface.decoding.prefix_tree import Trie, TrieNode, path
 
 # The most tokens of one pass: more would leave the processor's cache.
 _CHUNK = 2048
@@ -107,7 +107,9 @@ class PackedDecoder:
                 step.keep(place)
         return logits
 
-    def _group(self, leaves: Sequence[Piece], results: list[Continuation], new_tokens: int) -> None:
+    def _group(
+        self, leaves: Sequence[TrieNode], results: list[Continuation], new_tokens: int
+    ) -> None:
         """Read some prompts and write their answers."""
         import torch
 
@@ -148,9 +150,9 @@ class PackedDecoder:
             chosen, scores = best_tokens(found)
 
 
-def _needed(leaves: Sequence[Piece]) -> list[list[Piece]]:
+def _needed(leaves: Sequence[TrieNode]) -> list[list[TrieNode]]:
     """The pieces to compute for some leaves, by level, in the trie's order."""
-    levels: dict[int, dict[int, Piece]] = {}
+    levels: dict[int, dict[int, TrieNode]] = {}
     for leaf in leaves:
         for node in path(leaf):
             if node.context is None:
@@ -158,10 +160,10 @@ def _needed(leaves: Sequence[Piece]) -> list[list[Piece]]:
     return [list(levels[level].values()) for level in sorted(levels)]
 
 
-def _chunks(levels: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
+def _chunks(levels: Sequence[Sequence[TrieNode]]) -> Iterator[list[TrieNode]]:
     """Pieces of one level that are computed together."""
     for nodes in levels:
-        chunk: list[Piece] = []
+        chunk: list[TrieNode] = []
         size = 0
         for node in nodes:
             if chunk and size + len(node.tokens) > _CHUNK:
@@ -172,7 +174,7 @@ def _chunks(levels: Sequence[Sequence[Piece]]) -> Iterator[list[Piece]]:
         yield chunk
 
 
-def _forget(leaves: Sequence[Piece]) -> None:
+def _forget(leaves: Sequence[TrieNode]) -> None:
     """Free the contexts behind which no leaf is left."""
     last = leaves[-1]
     for leaf in leaves:

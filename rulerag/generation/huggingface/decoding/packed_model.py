@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rulerag.generation.huggingface.decoding.batches import Tokens
-from rulerag.generation.huggingface.decoding.prefix_tree import Piece
+from rulerag.generation.huggingface.decoding.prefix_tree import TrieNode
 
 # Blocks grow to this many tokens before a new one is begun.
 _BLOCK = 256
@@ -116,7 +116,7 @@ class PieceAttention:
         nodes: the pieces, in the trie's order; the contexts of their parents are known.
     """
 
-    def __init__(self, nodes: Sequence[Piece]) -> None:
+    def __init__(self, nodes: Sequence[TrieNode]) -> None:
         self.nodes = nodes
         ends = np.cumsum([len(node.tokens) for node in nodes]).tolist()
         self.bounds = list(zip([0, *ends[:-1]], ends, strict=True))
