@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     World.generate(1500, max_body_atoms=1).save(home / "kg")
     command = ["build", "--name", "ruleqa-i", "--kg", str(home / "kg"), "--quiet"]
     assert main([*command, "--out", str(home / "data"), "--num-queries", "20"]) == 0
+    assert main(["check", str(home / "data")]) == 0 and main(["check", str(home)]) == 2
     return home / "data"
 
 
