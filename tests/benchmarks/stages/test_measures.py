@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT, entity_names, reading_columns
 from benchmarks.stages.search_results import RETRIEVAL_MEASURES, SearchResults, mean_columns
 from rulerag.ruleqa import RuleQADataset
-from rulerag.types import Document, Fact, Query, RuleHit, ScoredDocument
+from rulerag.types import Document, Fact, GenerationRequest, Query, RuleHit, ScoredDocument
 
 
 def hit(document: Document, rank: int, *ranks: int) -> ScoredDocument:
@@ -42,22 +44,32 @@ def test_measures_by_hand() -> None:
 
 
 def test_answers_are_found_as_entities_beside_strings() -> None:
+    names = "Citizen_(China)", "China"
+    texts = "ann meets Citizen (China).", "ann meets China."
     corpus = [
-        Document("d0", "ann meets Citizen (China).", (Fact("ann", "meets", "Citizen_(China)"),)),
-        Document("d1", "ann meets China.", (Fact("ann", "meets", "China"),)),
+        Document(f"d{n}", text, (Fact("ann", "meets", name),))
+        for n, (text, name) in enumerate(zip(texts, names, strict=True))
     ]
-    queries = [Query("a", "whom?", "ann", "meets", answers=("China",))]
-    dataset = RuleQADataset(
-        corpus=corpus,
-        queries={"test": queries},
-        labels={"entities": {"Citizen_(China)": "Citizen (China)"}},
-    )
-    best = [[hit(corpus[0], 1, 1), hit(corpus[1], 2, 7)]]
-    found = SearchResults.collect(best, best, {"d0": 0, "d1": 1})
-    values = found.measure(queries, dataset)
+    queries = [
+        Query(name, "whom?", "ann", "meets", answers=answers)
+        for name, answers in {"a": ("China", "Oman"), "b": ("Oman", "China")}.items()
+    ]
+    labels = {"entities": {"Citizen_(China)": "Citizen (China)"}}
+    dataset = RuleQADataset(corpus=corpus, queries={"test": queries}, labels=labels)
+    best = [[hit(corpus[0], 1, 1), hit(corpus[1], 2, 7)]] * 2
+    values = SearchResults.collect(best, best, {"d0": 0, "d1": 1}).measure(queries, dataset)
     assert values.keys() == RETRIEVAL_MEASURES
-    assert values["answer_recall@1"].tolist() == [1] and values["entity_recall@1"].tolist() == [0]
-    assert values["entity_recall@2"].tolist() == [1]
-    assert values["answer_recall@5_union"].tolist() == [1]
-    assert values["entity_recall@5_union"].tolist() == [0], "its rank in a search is 7"
-    assert values["entity_recall@10_union"].tolist() == [1]
+    assert values["answer_recall@1"][0] == 1 and values["entity_recall@1"][0] == 0
+    assert values["entity_recall@2"][0] == 1 and values["answer_recall@5_union"][0] == 1
+    assert values["entity_recall@5_union"][0] == 0, "its rank in a search is 7"
+    assert values["entity_recall@10_union"][0] == 1
+
+    assert entity_names(dataset).first("of citizen china") == "citizen china"
+    requests = [GenerationRequest(q, (d,)) for q, d in zip(queries, corpus, strict=True)]
+    found = reading_columns(requests, ["I say China.", "China"], dataset)
+    assert found["in_documents"].tolist() == [1, 1]
+    assert found["entity_in_documents"].tolist() == [0, 1]
+    assert found[EM].tolist() == [0, 1] and found[LENIENT].tolist() == [1, 1]
+    assert found[F1].tolist() == pytest.approx([1 / 2, 1])
+    # against the first answer alone: "china" and "oman" share a and n
+    assert found[CHARACTERS][1] == pytest.approx(2 * 2 / (5 + 4))
