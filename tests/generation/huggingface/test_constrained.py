@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.huggingface.constrained import endings_of, first_named
 from rulerag.types import Document, Fact, GenerationRequest, Query
@@ -132,10 +131,3 @@ def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None
         mine = [value for value, (answer, _) in zip(own, endings, strict=True) if answer == name]
         assert scores[name] == pytest.approx(np.logaddexp.reduce(mine), abs=1e-4)
     assert citing(folder, "scored").generate([BARE])[0].text == ""
-
-
-def test_what_does_not_fit(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="key 'answers': what cites names other entities"):
-        HuggingFaceGenerator(folder, template="citation", answers="named")
-    with pytest.raises(ConfigError, match=r"key 'answers': expected .*, found 'best'"):
-        made(folder, "best")

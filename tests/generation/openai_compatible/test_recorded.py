@@ -10,14 +10,11 @@ import pytest
 
 from rulerag.errors import CutCompletionError, GenerationError
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
-from rulerag.types import Document, GenerationRequest, Query
 from tests.endpoints import Server, event
+from tests.generation.openai_compatible.test_streaming import REQUEST, streamed
 
 FOLDER = Path(__file__).resolve().parents[1] / "recorded"
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "servers.md"
-REQUEST = GenerationRequest(
-    Query("q0", "what does Land 0 visit ?"), (Document("d", "A consult B."),)
-)
 RECORDED: dict[tuple[str, str], dict[str, Any]] = {
     (path.stem, exchange["name"]): exchange
     for path in sorted(FOLDER.glob("*.json"))
@@ -101,12 +98,8 @@ def test_each_servers_form_is_understood(server: Server, key: tuple[str, str]) -
     def answer() -> tuple[str, Any]:
         if not streams:
             return "", generator.generate([REQUEST])[0]
-        pieces, stream = [], generator.stream_text(REQUEST)
-        while True:
-            try:
-                pieces.append(next(stream))
-            except StopIteration as end:
-                return "".join(pieces), end.value
+        pieces, completion = streamed(generator)
+        return "".join(pieces), completion
 
     if isinstance(expected, Fault):
         with pytest.raises(GenerationError, match=expected.message) as caught:
