@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.stages.answers import EntityMatcher
 from rulerag.arrays import Doubles, Ints
 from rulerag.errors import DataFormatError
-from rulerag.evaluation import AnswerMatcher, EntityMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.io import atomic_write
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query, ScoredDocument

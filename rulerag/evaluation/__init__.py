@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from rulerag.evaluation.metrics import (
         AnswerCoverage,
         AnswerMatcher,
-        EntityMatcher,
         answer_metrics,
         mean_metrics,
         qrels_metrics,

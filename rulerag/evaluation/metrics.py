@@ -218,36 +218,6 @@ class AnswerMatcher:
         return None
 
 
-class EntityMatcher:
-    """Finds documents that state a fact of an answer: its subject or object is called so.
-
-    A text also holds an answer inside a longer name, "China" in "Citizen (China)"; a fact does
-    not. Documents without facts hold no entity. One matcher serves one corpus.
-
-    Args:
-        labels: readable labels of raw entity names; a name without one is its own.
-    """
-
-    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
-        self._labels = labels or {}
-        self._entities: dict[str, frozenset[str]] = {}
-
-    def first_rank(self, documents: Iterable[Document], answers: Iterable[str]) -> int | None:
-        """The rank, from 1, of the first document that is about an answer; None without one."""
-        wanted = {text for text in map(normalize_answer, answers) if text}
-        for rank, document in enumerate(documents, start=1):
-            entities = self._entities.get(document.id)
-            if entities is None:
-                entities = self._entities[document.id] = self._entities_of(document)
-            if not wanted.isdisjoint(entities):
-                return rank
-        return None
-
-    def _entities_of(self, document: Document) -> frozenset[str]:
-        ends = {end for fact in document.facts for end in (fact.subject, fact.object)}
-        return frozenset(normalize_answer(self._labels.get(end, end)) for end in ends)
-
-
 # A corpus would push the short answers, which come again and again, out of the shared cache.
 _normalize_text = normalize_answer.__wrapped__
 

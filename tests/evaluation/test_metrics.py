@@ -12,14 +12,13 @@ from rulerag.errors import UnknownNameError
 from rulerag.evaluation.metrics import (
     AnswerCoverage,
     AnswerMatcher,
-    EntityMatcher,
     answer_metrics,
     mean_metrics,
     metric,
     qrels_metrics,
 )
 from rulerag.text import contains_answer
-from rulerag.types import Answer, Completion, Document, Fact, Query, ScoredDocument
+from rulerag.types import Answer, Completion, Document, Query, ScoredDocument
 
 
 def scored(*texts: str) -> tuple[ScoredDocument, ...]:
@@ -77,21 +76,6 @@ def test_where_an_answer_stands(
 ) -> None:
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
     assert AnswerMatcher().first_rank(documents, answers) == rank
-
-
-def test_an_entity_is_not_the_name_inside_a_longer_name() -> None:
-    citizen = Document(
-        "1", "Citizen (China) Praise Iran.", (Fact("Citizen_(China)", "Praise", "Iran"),)
-    )
-    visit = Document("2", "Iran Host a visit PRC.", (Fact("Iran", "Host a visit", "Q148"),))
-    free = Document("3", "China is a country.")
-    assert AnswerMatcher().first_rank([citizen], ["China"]) == 1
-    matcher = EntityMatcher({"Q148": "China", "Citizen_(China)": "Citizen (China)"})
-    assert matcher.first_rank([citizen, free, visit], ["China"]) == 3, "object, by its label"
-    assert matcher.first_rank([citizen], ["citizen china"]) == 1, "subject"
-    assert matcher.first_rank([free], ["China"]) is None, "states no fact"
-    assert matcher.first_rank([citizen, visit], ["", "..."]) is None
-    assert EntityMatcher().first_rank([visit], ["q148"]) == 1
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "c,", "D", "b-c"]), max_size=4).map(" ".join)

@@ -228,7 +228,12 @@ def test_a_save_that_fails_leaves_what_was_there(tmp_path: Path) -> None:
             out.mkdir()
 
 
-def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_written(folder: Path, tmp_path: Path) -> None:
+    (folder / "labels.json").unlink()
+    (folder / "labels.json").mkdir()
+    with pytest.raises(OutputError, match="cannot be written"):
+        make_dataset().save(folder)
+    assert not (folder / "manifest.json").exists(), "no whole dataset while files are moved"
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(OutputError, match=r"toy: cannot be written \(.*\) — choose another folder"):
         make_dataset().save(tmp_path / "file" / "toy")

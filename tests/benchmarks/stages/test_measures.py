@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT, entity_names, reading_columns
+from benchmarks.stages.answers import (
+    CHARACTERS,
+    EM,
+    F1,
+    LENIENT,
+    EntityMatcher,
+    entity_names,
+    reading_columns,
+)
 from benchmarks.stages.search_results import RETRIEVAL_MEASURES, SearchResults, mean_columns
+from rulerag.evaluation import AnswerMatcher
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Fact, GenerationRequest, Query, RuleHit, ScoredDocument
 
@@ -41,6 +50,21 @@ def test_measures_by_hand() -> None:
     assert (
         mean_columns(values)["recall@10"] == 0.5 and mean_columns(values)["answer_recall@10"] == 0.5
     )
+
+
+def test_an_entity_is_not_the_name_inside_a_longer_name() -> None:
+    citizen = Document(
+        "1", "Citizen (China) Praise Iran.", (Fact("Citizen_(China)", "Praise", "Iran"),)
+    )
+    visit = Document("2", "Iran Host a visit PRC.", (Fact("Iran", "Host a visit", "Q148"),))
+    free = Document("3", "China is a country.")
+    assert AnswerMatcher().first_rank([citizen], ["China"]) == 1
+    matcher = EntityMatcher({"Q148": "China", "Citizen_(China)": "Citizen (China)"})
+    assert matcher.first_rank([citizen, free, visit], ["China"]) == 3, "object, by its label"
+    assert matcher.first_rank([citizen], ["citizen china"]) == 1, "subject"
+    assert matcher.first_rank([free], ["China"]) is None, "states no fact"
+    assert matcher.first_rank([citizen, visit], ["", "..."]) is None
+    assert EntityMatcher().first_rank([visit], ["q148"]) == 1
 
 
 def test_answers_are_found_as_entities_beside_strings() -> None:
