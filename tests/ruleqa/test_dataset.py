@@ -161,17 +161,6 @@ def test_missing_parts_are_told(folder: Path, tmp_path: Path) -> None:
         RuleQADataset.load(folder)
 
 
-def test_a_foreign_beir_folder_can_be_read_unverified(tmp_path: Path) -> None:
-    (tmp_path / "qrels").mkdir()
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "title": "", "text": "Some text."}\n')
-    (tmp_path / "queries.jsonl").write_text('{"_id": "q", "text": "what ?"}\n')
-    (tmp_path / "qrels" / "test.tsv").write_text("query-id\tcorpus-id\tscore\r\nq\ta\t1\r\n")
-    dataset = RuleQADataset.load(tmp_path, verify=False)
-    assert [q.id for q in dataset.query_set("full")] == ["q"]
-    assert dataset.qrels() == {"q": {"a": 1}}
-    assert len(dataset.rules) == 0
-
-
 @pytest.mark.parametrize(
     ("name", "line", "message"),
     [
