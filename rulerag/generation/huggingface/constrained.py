@@ -110,7 +110,7 @@ def first_named(text: str, entities: Sequence[str]) -> str | None:
     return None if found is None else names[found]
 
 
-def held_to(
+def token_choice(
     endings: Sequence[Sequence[Tokens]], end: int
 ) -> Callable[[Any, Sequence[int]], tuple[Any, Any]]:
     """The best token among those that lead to an allowed ending, for each prompt.

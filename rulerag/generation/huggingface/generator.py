@@ -23,8 +23,8 @@ from rulerag.generation.huggingface.constrained import (
     endings_of,
     entities_in,
     first_named,
-    held_to,
     likeliest,
+    token_choice,
 )
 from rulerag.generation.huggingface.decoding import (
     BatchLimits,
@@ -302,8 +302,8 @@ class HuggingFaceGenerator:
                 are not numbers.
         """
         if self.settings.answers in ("trie", "scored"):
-            held = self._held if self.settings.answers == "trie" else self._scored
-            found = held(requests, [endings_of(r, self.template, self.labels) for r in requests])
+            choose = self._by_trie if self.settings.answers == "trie" else self._by_score
+            found = choose(requests, [endings_of(r, self.template, self.labels) for r in requests])
         else:
             answers = self._answers(requests)
             found = [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
@@ -312,7 +312,7 @@ class HuggingFaceGenerator:
             return found
         return [one if (one.score or 0.0) >= least else replace(one, text="") for one in found]
 
-    def _held(
+    def _by_trie(
         self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
         """Completions that can be nothing but what the documents allow."""
@@ -326,7 +326,7 @@ class HuggingFaceGenerator:
         ends = sorted(self._decoders[1].ending.tokens)
         if not ends:
             raise failure("the model has no token that ends a text", hint="answers: scored")
-        choose = held_to(tokens, ends[0])
+        choose = token_choice(tokens, ends[0])
         limits = replace(self._limits, new_tokens=longest)
         decoder = self._decoders[1]
         decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
@@ -335,7 +335,7 @@ class HuggingFaceGenerator:
             found[n] = self._completion(one, requests[n])
         return found
 
-    def _scored(
+    def _by_score(
         self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
         """Completions that are the likeliest answer of the documents, the others as candidates."""

@@ -67,7 +67,7 @@ class PackedModel:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Attention is ours inside the block."""
+        """Inside the block the model attends to packed pieces."""
         _register()
         before = self.model.config._attn_implementation  # transformers has no public way to ask
         self.model.set_attn_implementation(_NAME)
@@ -265,7 +265,7 @@ class RowAttention:
         return out.reshape(1, rows, -1, width)
 
     def step(self) -> None:
-        """The next tokens come."""
+        """Move on to the column of the next tokens."""
         self.column += 1
 
     def select(self, rows: Sequence[int]) -> None:
