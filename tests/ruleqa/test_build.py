@@ -13,43 +13,12 @@ import pytest
 from rulerag.errors import DataError, RuleRAGError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa import DatasetInfo, RuleQASettings, build
+from rulerag.ruleqa import DatasetInfo, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
-
-SMALL = {
-    "temporal": (
-        "ruleqa-i",
-        RuleQASettings(num_queries=40, miner="tlogic", min_support=20, min_confidence=0.3),
-    ),
-    "static": (
-        "ruleqa-f",
-        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KnowledgeGraph]:
-    """One small graph of each kind, saved and loaded as a user's would be."""
-    loaded = {}
-    for kind in SMALL:
-        folder = tmp_path_factory.mktemp("worlds") / kind
-        World.generate(3000, kind=kind).save(folder)
-        loaded[kind] = KnowledgeGraph.load(folder)
-    return loaded
-
-
-@pytest.fixture(scope="module")
-def built(graphs: dict[str, KnowledgeGraph]) -> dict[str, RuleQADataset]:
-    return {kind: make(graphs[kind], kind) for kind in SMALL}
-
-
-def make(graph: KnowledgeGraph, kind: str, **options: Any) -> RuleQADataset:
-    name, settings = SMALL[kind]
-    return build(name, graph, **{"settings": settings, **options})
+from tests.ruleqa.worlds import KINDS, SMALL, make
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +29,6 @@ def icews14(graph_folder: Callable[[str], Path]) -> KnowledgeGraph:
 @pytest.fixture(scope="module")
 def ruleqa_i(icews14: KnowledgeGraph) -> RuleQADataset:
     return build("ruleqa-i", icews14)
-
-
-KINDS = pytest.mark.parametrize("kind", SMALL)
 
 
 # --- what is built -----------------------------------------------------------------------------
@@ -194,11 +160,8 @@ def test_balanced_cells_are_of_one_size(ruleqa_i: RuleQADataset, icews14: Knowle
 def test_a_cell_that_runs_dry_is_filled_up_by_the_others(
     kind: str, graphs: dict[str, KnowledgeGraph]
 ) -> None:
-    name, settings = SMALL[kind]
     for wanted in (10, 10_000):
-        dataset = build(
-            name, graphs[kind], settings=RuleQASettings.joined(settings, {"num_queries": wanted})
-        )
+        dataset = make(graphs, kind, num_queries=wanted)
         sizes, pools = cells(dataset, graphs[kind])
         assert sum(sizes) == min(wanted, sum(pools))
         largest = max(sizes)
@@ -212,9 +175,9 @@ def test_a_cell_that_runs_dry_is_filled_up_by_the_others(
 def test_the_seed_decides_samples_and_halves_and_nothing_else(
     kind: str, graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
 ) -> None:
-    first, again = built[kind], make(graphs[kind], kind)
+    first, again = built[kind], make(graphs, kind)
     assert first.fingerprint == again.fingerprint
-    other = make(graphs[kind], kind, seed=1)
+    other = make(graphs, kind, seed=1)
     assert other.fingerprint != first.fingerprint
     assert other.query_sets["balanced"] != first.query_sets["balanced"]
     assert other.query_set("f_g") != first.query_set("f_g")

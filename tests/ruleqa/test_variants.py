@@ -11,44 +11,8 @@ from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import validation_graph, with_held_out
-from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact
-
-SMALL = {
-    "temporal": (
-        "ruleqa-i",
-        RuleQASettings(num_queries=40, miner="tlogic", min_support=10, min_confidence=0.3),
-    ),
-    "static": (
-        "ruleqa-f",
-        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
-    ),
-}
-KINDS = pytest.mark.parametrize("kind", SMALL)
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KnowledgeGraph]:
-    loaded = {}
-    for kind in SMALL:
-        folder = tmp_path_factory.mktemp("worlds") / kind
-        World.generate(2000, kind=kind).save(folder)
-        loaded[kind] = KnowledgeGraph.load(folder)
-    return loaded
-
-
-@pytest.fixture(scope="module")
-def built(graphs: dict[str, KnowledgeGraph]) -> dict[str, RuleQADataset]:
-    return {kind: make(graphs, kind) for kind in SMALL}
-
-
-def make(
-    graphs: dict[str, KnowledgeGraph], kind: str, variant: str = "test", **changes: object
-) -> RuleQADataset:
-    name, settings = SMALL[kind]
-    settings = RuleQASettings.joined(settings, changes)
-    return build(name, graphs[kind], settings=settings, variant=variant)
-
+from tests.ruleqa.worlds import KINDS, SMALL, make
 
 # --- the validation variant -----------------------------------------------------------------------
 
@@ -65,7 +29,7 @@ def test_a_validation_variant_never_sees_a_test_fact(
     assert known < set(graph.train)
     trained = {(f.subject, f.relation, f.timestamp) for f in graph.train}
     for split in ("f_r", "f_g"):
-        assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set(split)} <= trained
+        assert {(q.subject, q.relation, q.timestamp) for q in variant.queries[split]} <= trained
     assert any("before every query" in line for line in check_leakage(variant)) == (
         kind == "temporal"
     )
