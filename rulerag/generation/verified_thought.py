@@ -154,7 +154,7 @@ class _ThoughtReader(ABC):
         """What the sampled thoughts of each query agree on (see :func:`_vote`)."""
         prompts = [think_prompt(query.text) for query in queries]
         own = self.settings
-        drawn = self._drawn(prompts, own.samples, own.seed)
+        drawn = self._draw(prompts, own.samples, own.seed)
         chains = [
             [_Chain(query, sentences(thought.text)) for thought in thoughts]
             for query, thoughts in zip(queries, drawn, strict=True)
@@ -162,7 +162,7 @@ class _ThoughtReader(ABC):
         for number in range(own.samples):  # equal thoughts answer each by a draw of its own
             column = [thoughts[number] for thoughts in chains]
             prompts = [answer_prompt(chain.query.text, chain.line) for chain in column]
-            answers = self._drawn(prompts, 1, own.seed + 1 + number)
+            answers = self._draw(prompts, 1, own.seed + 1 + number)
             for chain, (answer,) in zip(column, answers, strict=True):
                 chain.answer = answer
         return [_vote(thoughts) for thoughts in chains]
@@ -200,7 +200,7 @@ class _ThoughtReader(ABC):
         """What the reader writes behind some prompts, one line each, greedily."""
         return self.reader.generate(_requests(prompts))
 
-    def _drawn(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
+    def _draw(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
         """What it draws behind them."""
         temperature = self.settings.temperature
         return self.reader.sample(_requests(prompts), count, temperature=temperature, seed=seed)

@@ -122,7 +122,7 @@ class RuleQADataset:
         self.aliases: dict[str, list[str]] = {
             name: list(also) for name, also in given.get("aliases", {}).items()
         }
-        self.queries = self._asked(queries)
+        self.queries = self._split_queries(queries)
         # How relations are said in rules, by raw name; those of the folder, no part of the content.
         self.templates: dict[str, str] = {}
         self.name, self.seed = info.name, info.seed
@@ -138,7 +138,7 @@ class RuleQADataset:
     @cached_property
     def queries(self) -> dict[str, list[Query]]:
         """The queries by split, as this dataset asks them."""
-        return self._asked(self._stored_queries[0])
+        return self._split_queries(self._stored_queries[0])
 
     @cached_property
     def query_sets(self) -> dict[str, frozenset[str]]:
@@ -149,8 +149,8 @@ class RuleQADataset:
     def _stored_queries(self) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
         return read_queries(self._queries_file)
 
-    def _asked(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
-        return {split: list(self._asking(rows)) for split, rows in queries.items()}
+    def _split_queries(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
+        return {split: list(self._worded(rows)) for split, rows in queries.items()}
 
     def _labels_of(self, query: Query) -> dict[str, Any]:
         """The words of a query's subject and relation; ``labels`` holds those that differ."""
@@ -160,7 +160,7 @@ class RuleQADataset:
             "relation_label": relations.get(query.relation, query.relation),
         }
 
-    def _asking(self, rows: Iterable[Query]) -> Iterator[Query]:
+    def _worded(self, rows: Iterable[Query]) -> Iterator[Query]:
         """Queries as this dataset asks them: predictions or not, with their words."""
         for query in rows:
             words = self._labels_of(query).items()

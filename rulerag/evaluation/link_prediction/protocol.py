@@ -115,12 +115,12 @@ def evaluate_links(
         )
     clock = _Clock()
     graph = KnowledgeGraph.load(kg)
-    settings = _fitted(settings or LinkPredictionSettings(), graph, mined=miner is not None)
+    settings = _settings_for(settings or LinkPredictionSettings(), graph, mined=miner is not None)
     clock.lap("load")
     if rules is not None:
         bank = load_rules(rules, graph, settings.relation_ids)
     else:
-        bank = _mined(str(miner), graph, settings, progress)
+        bank = _mine(str(miner), graph, settings, progress)
     clock.lap("rules")
     application = _application(bank, graph, settings)
     clock.lap("index")
@@ -147,7 +147,7 @@ def evaluate_links(
     }
 
 
-def _fitted(
+def _settings_for(
     settings: LinkPredictionSettings, graph: KnowledgeGraph, *, mined: bool
 ) -> LinkPredictionSettings:
     """The settings with what the graph decides."""
@@ -166,7 +166,7 @@ def _fitted(
     return settings.model_copy(update={"aggregate": aggregate, "min_body_size": size})
 
 
-def _mined(
+def _mine(
     miner: str, graph: KnowledgeGraph, settings: LinkPredictionSettings, progress: bool
 ) -> RuleBank:
     if miner == "amie":

@@ -64,8 +64,8 @@ def read_rog(files: Sequence[Path]) -> BenchmarkContents:
         topics = list_of(row, "q_entity", str)
         return Query(text_of(row, "id"), text_of(row, "question"), answers=answers), topics
 
-    asked = _asked(files, make, contents)
-    _over(contents, asked, _graph(triples, {}))
+    asked = _questions(files, make, contents)
+    _fill_in(contents, asked, _graph(triples, {}))
     return contents
 
 
@@ -96,12 +96,12 @@ def read_originals(files: Sequence[Path], graph: Path | None) -> BenchmarkConten
     def make(row: Row) -> QueryTopics:
         return _webqsp(row, names) if "Parses" in row else _cwq(row, names)
 
-    asked = _asked(files, make, contents)
+    asked = _questions(files, make, contents)
     loaded = _load(graph)
     triples = ((_mid(s), _mid(r), _mid(o)) for s, r, o, _ in loaded.train)
     words = zip(loaded.entities.names, loaded.entities.labels, strict=True)
     labels = {_mid(n): label for n, label in words if label not in (n, *entity_candidates(n))}
-    _over(contents, asked, _graph(dict.fromkeys(triples), {**labels, **names}))
+    _fill_in(contents, asked, _graph(dict.fromkeys(triples), {**labels, **names}))
     return contents
 
 
@@ -114,7 +114,7 @@ def _load(graph: Path) -> KnowledgeGraph:
         return KnowledgeGraph.load(graph, columns="hrt")  # ids do not show where the relation is
 
 
-def _asked(
+def _questions(
     files: Sequence[Path], make: Callable[[Row], QueryTopics], contents: BenchmarkContents
 ) -> dict[str, list[QueryTopics]]:
     """The questions of each split that have an answer, each with its topics."""
@@ -125,7 +125,7 @@ def _asked(
     return asked
 
 
-def _over(
+def _fill_in(
     contents: BenchmarkContents, asked: dict[str, list[QueryTopics]], graph: KnowledgeGraph
 ) -> None:
     """Fill in the corpus, and the queries with the first of their topics that the graph knows."""
