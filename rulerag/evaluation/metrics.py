@@ -1,4 +1,4 @@
-"""Metrics of answers and of retrieval, each with its direction and range as data.
+"""Metrics of answers and of retrieval, each with its direction and kind as data.
 
 This module knows answers, documents and judgements; it knows no benchmark, file or model.
 """
@@ -30,21 +30,14 @@ class Metric:
         title: its heading in tables.
         description: what one value says.
         higher_is_better: the direction; None for a count that is neither good nor bad.
-        low: the least possible value.
-        high: the largest possible value.
+        is_fraction: whether values are from 0 to 1, which tables print as per cent; counts are not.
     """
 
     name: str
     title: str
     description: str
     higher_is_better: bool | None = True
-    low: float = 0.0
-    high: float = 1.0
-
-    @property
-    def is_fraction(self) -> bool:
-        """Whether the values are fractions, which tables print as per cent."""
-        return (self.low, self.high) == (0.0, 1.0)
+    is_fraction: bool = True
 
 
 _METRICS = {
@@ -78,14 +71,14 @@ _METRICS = {
             "docs",
             "documents that the reader saw",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         Metric(
             "documents_per_query_union",
             "docs union",
             "documents in the whole union, before it was cut to the best",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         # What a fixed reading costs: GNN-RAG, arXiv:2405.20139, compares retrievals of graphs by
         # their answer coverage and their number of tokens.
@@ -99,7 +92,7 @@ _METRICS = {
             "tokens",
             "tokens (words and signs) of the documents that the reader saw",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         # Exact match and F1: SQuAD, arXiv:1606.05250, section 6.1; the lenient ones: the evaluator
         # published with RuleRAG, which calls them EM and T-F1.
@@ -274,16 +267,11 @@ def answer_metrics(
 def mean_metrics(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of every metric over the queries; exact sums, so that order does not matter.
 
-    Raises:
-        UnknownNameError: a row lacks a metric that the first row has.
+    Args:
+        rows: the same metrics in each.
     """
-    means = {}
-    for name in rows[0] if rows else ():
-        try:
-            means[name] = math.fsum(row[name] for row in rows) / len(rows)
-        except KeyError:
-            raise UnknownNameError(f"a row has no value for the metric {name!r}") from None
-    return means
+    names = rows[0] if rows else ()
+    return {name: math.fsum(row[name] for row in rows) / len(rows) for name in names}
 
 
 def qrels_metrics(
