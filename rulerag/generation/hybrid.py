@@ -12,15 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.composition import check_range, register
-from rulerag.errors import ConfigError
 from rulerag.generation.prompts import Citation, PromptTemplate, citation_of
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
 
-WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
-"""The weights of the model that tuning tries: 0, 0.05 … 1."""
+# The weights of the model that tuning tries.
+_WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 
 
 class ScoringModel(Generator, Protocol):
@@ -114,32 +113,24 @@ class HybridReader:
         answers = iter(self.model.generate(alone) if alone else [])
         return [_ranked(one, self.weight) if one.candidates else next(answers) for one in weighed]
 
-    def tune(
-        self, requests: Sequence[GenerationRequest], weights: Sequence[float] = WEIGHTS
-    ) -> dict[float, float]:
+    def tune(self, requests: Sequence[GenerationRequest]) -> dict[float, float]:
         """Take the weight of the best exact match on validation requests.
 
         Of equal weights the middle one is taken.
 
         Args:
             requests: with answers; never those of the test.
-            weights: what is tried.
 
         Returns:
-            The exact match of each weight, over the requests with candidates.
-
-        Raises:
-            ConfigError: there is no weight, or one out of range.
+            The exact match of each weight (0, 0.05 … 1), over the requests with candidates.
         """
-        if not weights or not all(0 <= weight <= 1 for weight in weights):
-            raise ConfigError(f"{tuple(weights)} are no weights from 0 to 1", key="weights")
         weighed = self._weigh(requests)
         answered = [(r, one) for r, one in zip(requests, weighed, strict=True) if one.candidates]
         found = {}
-        for weight in weights:
+        for weight in _WEIGHTS:
             hits = [exact_match(_ranked(one, weight).text, r.query.answers) for r, one in answered]
             found[weight] = math.fsum(hits) / max(1, len(hits))
-        best = [weight for weight in weights if found[weight] == max(found.values())]
+        best = [weight for weight in _WEIGHTS if found[weight] == max(found.values())]
         self.weight = best[len(best) // 2]
         return found
 
