@@ -19,18 +19,11 @@ from tqdm import tqdm
 from benchmarks.baselines.counts import BASELINES, Baseline, CountedFacts, best_and_tied
 from benchmarks.common.bench import Bench, tell
 from benchmarks.common.results import Result, load_result
+from benchmarks.stages.answers import EM, F1, Columns, answer_columns, entity_names
+from benchmarks.stages.records import RunRecord
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation import (
-    EM,
-    F1,
-    Columns,
-    RunRecord,
-    answer_columns,
-    entity_names,
-    markdown_table,
-    versions,
-)
+from rulerag.evaluation import markdown_table, versions
 from rulerag.io import (
     fingerprint_object,
     prepare_folder,

@@ -25,6 +25,7 @@ from rulerag.candidates.embeddings import Embeddings
 from rulerag.candidates.learned import LearnedScorer
 from rulerag.composition import find
 from rulerag.errors import ConfigError
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.evaluation.link_prediction import load_rules
 from rulerag.evaluation.link_prediction.ranks import (
     Prior,
@@ -34,7 +35,6 @@ from rulerag.evaluation.link_prediction.ranks import (
     queries_of,
     rank_answers,
 )
-from rulerag.evaluation.runner import peak_memory_mb, versions
 from rulerag.io import fingerprint_object
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner

@@ -19,8 +19,7 @@ from rulerag.candidates import CorpusFacts
 from rulerag.candidates.base import Movable, RememberedScorer
 from rulerag.candidates.learned import LearnedScorer
 from rulerag.errors import ConfigError
-from rulerag.evaluation import holm, paired_randomization_test, verdict
-from rulerag.evaluation.runner import peak_memory_mb
+from rulerag.evaluation import holm, paired_randomization_test, peak_memory_mb, verdict
 from rulerag.protocols import CandidateScorer, ScoredCandidates
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query

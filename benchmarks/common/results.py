@@ -23,7 +23,7 @@ class Result:
     Args:
         name: of the row.
         title: what the table calls it.
-        records: the records of its runs (:class:`~rulerag.evaluation.RunRecord`).
+        records: the records of its runs (:class:`~benchmarks.stages.records.RunRecord`).
         values: for each record one value a query of each measure.
     """
 

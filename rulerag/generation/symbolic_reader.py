@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rulerag.composition import register
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import EvidenceModel, Statements, evidence_sum, groundings_of
 from rulerag.rules import Atom, Rule, RuleQuality
@@ -74,8 +73,7 @@ class SymbolicReader:
         rank_discount: float = 0.0,
         max_candidates: int = 10,
     ) -> None:
-        if rank_discount < 0:
-            raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
+        check_range("rank_discount", rank_discount, 0)
         self.labels = labels or {}
         self.evidence = evidence or EvidenceModel()
         self.rank_discount = rank_discount
@@ -136,19 +134,18 @@ class SymbolicReader:
                 item[1],
             ),
         )
-        candidates = tuple(
-            Candidate(
-                self.labels.get(name, name),
-                -math.expm1(-total),
-                tuple(s.documents),
-                tuple(s.rules),
-                tuple(s.grounded),
-            )
-            for total, name, s in ranked[: self.max_candidates]
+        return Completion.of(
+            [
+                Candidate(
+                    self.labels.get(name, name),
+                    -math.expm1(-total),
+                    tuple(s.documents),
+                    tuple(s.rules),
+                    tuple(s.grounded),
+                )
+                for total, name, s in ranked[: self.max_candidates]
+            ]
         )
-        if not candidates:
-            return Completion("")
-        return Completion(candidates[0].text, candidates[0].score, candidates)
 
 
 def _direct(relation: str) -> Rule:

@@ -17,7 +17,8 @@ from benchmarks.experiments.generation.plots import plot_lines
 from benchmarks.experiments.generation.tables import paired, percent, with_interval
 from benchmarks.experiments.matrix.rows import reading_row
 from benchmarks.experiments.matrix.tables import ReadingTable
-from rulerag.evaluation import EM, markdown_table
+from benchmarks.stages.answers import EM
+from rulerag.evaluation import markdown_table
 from rulerag.io import read_json
 
 _PAPER = PUBLISHED / "rulerag_figure5.json"

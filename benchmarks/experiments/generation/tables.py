@@ -26,16 +26,8 @@ from benchmarks.experiments.matrix.rows import (
     paper_value,
     reading_row,
 )
-from rulerag.evaluation import (
-    CHARACTERS,
-    EM,
-    F1,
-    LENIENT,
-    holm,
-    markdown_table,
-    paired_randomization_test,
-    verdict,
-)
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT
+from rulerag.evaluation import holm, markdown_table, paired_randomization_test, verdict
 
 
 def readings_of(folder: Path, tag: str = "") -> dict[str, Result]:

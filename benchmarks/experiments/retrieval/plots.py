@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from benchmarks.common.plotting import COLORS, plot_map, pyplot
 from benchmarks.common.results import Result
-from rulerag.evaluation import SEARCH_CUTOFFS
+from benchmarks.stages.search_results import SEARCH_CUTOFFS
 
 
 def plot_recall(results: Sequence[Result], path: Path, title: str) -> None:

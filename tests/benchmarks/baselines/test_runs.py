@@ -15,7 +15,7 @@ from benchmarks.baselines.runs import RECALL, TIES, baselines_of, main, run_base
 from benchmarks.common.bench import Bench
 from benchmarks.experiments.generation.tables import against_baselines, compared
 from benchmarks.experiments.retrieval.tables import Result
-from rulerag.evaluation import EM
+from benchmarks.stages.answers import EM
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.verbalization import Verbalizer
 from rulerag.ruleqa import DatasetInfo

@@ -39,9 +39,9 @@ from benchmarks.experiments.matrix.rows import (
 from benchmarks.experiments.matrix.tables import READINGS, RETRIEVAL
 from benchmarks.experiments.retrieval.plan import Plan
 from benchmarks.speed.generation import small_llama
+from benchmarks.stages.answers import EM
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError, DataError
-from rulerag.evaluation import EM
 from rulerag.io import read_json, write_json
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.synthetic.world import World

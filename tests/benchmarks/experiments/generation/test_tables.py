@@ -25,7 +25,7 @@ from benchmarks.experiments.generation.tables import (
 )
 from benchmarks.experiments.matrix.rows import FT, reading_row
 from benchmarks.experiments.retrieval.tables import against_paper
-from rulerag.evaluation import CHARACTERS, EM, F1, LENIENT
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT
 
 SSFT, ICL, RAG = (
     "dense-pooled-ssft-learned__llama-ssft",

@@ -25,9 +25,9 @@ from benchmarks.experiments.retrieval.plan import Plan, rule_bank, run_retrieval
 from benchmarks.experiments.retrieval.report import report_retrieval
 from benchmarks.experiments.retrieval.runs import MemoizedRetriever, run_row, train
 from benchmarks.experiments.retrieval.tables import COMPARED, comparison_table, results_of
+from benchmarks.stages.search_results import SearchResults
 from rulerag.assembly.presets import method
 from rulerag.errors import ConfigError
-from rulerag.evaluation import SearchResults
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.builder import RuleQASettings, build

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Rule
-from rulerag.text import NameFinder, best_token_f1, character_f1, exact_match, lenient_match
-from rulerag.types import GenerationRequest, Query
+from rulerag.text import (
+    NameFinder,
+    best_token_f1,
+    character_f1,
+    exact_match,
+    lenient_match,
+    normalize_answer,
+)
+from rulerag.types import Document, GenerationRequest, Query
 
 EM, F1 = "exact_match", "token_f1"
 LENIENT, CHARACTERS = "lenient_match", "character_f1"
@@ -19,6 +26,36 @@ READING_MEASURES = frozenset({EM, F1, LENIENT, CHARACTERS, "entity_in_documents"
 """What a record of a reading has; one that lacks some is measured again from its answers."""
 
 Columns = dict[str, npt.NDArray[np.float64]]
+
+
+class EntityMatcher:
+    """Finds documents that state a fact of an answer: its subject or object is called so.
+
+    A text also holds an answer inside a longer name, "China" in "Citizen (China)"; a fact does
+    not. Documents without facts hold no entity. One matcher serves one corpus.
+
+    Args:
+        labels: readable labels of raw entity names; a name without one is its own.
+    """
+
+    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
+        self._labels = labels or {}
+        self._entities: dict[str, frozenset[str]] = {}
+
+    def first_rank(self, documents: Iterable[Document], answers: Iterable[str]) -> int | None:
+        """The rank, from 1, of the first document that is about an answer; None without one."""
+        wanted = {text for text in map(normalize_answer, answers) if text}
+        for rank, document in enumerate(documents, start=1):
+            entities = self._entities.get(document.id)
+            if entities is None:
+                entities = self._entities[document.id] = self._entities_of(document)
+            if not wanted.isdisjoint(entities):
+                return rank
+        return None
+
+    def _entities_of(self, document: Document) -> frozenset[str]:
+        ends = {end for fact in document.facts for end in (fact.subject, fact.object)}
+        return frozenset(normalize_answer(self._labels.get(end, end)) for end in ends)
 
 
 def entity_names(dataset: RuleQADataset) -> NameFinder:

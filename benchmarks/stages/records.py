@@ -3,7 +3,7 @@
 A run is three files that share a path::
 
     PLACE.json         identity, metrics, seconds, and what the caller says about the run
-    PLACE.npz          retrieval: the documents found (:class:`~rulerag.evaluation.SearchResults`)
+    PLACE.npz          retrieval: the documents found (:class:`SearchResults`)
     PLACE.values.npz   one value a query of each measure
 
 The identity names everything that decides the numbers, but the code. A record of the same identity
@@ -20,16 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rulerag.evaluation.answers import READING_MEASURES, Columns, reading_columns
-from rulerag.evaluation.runner.experiment import versions
-from rulerag.evaluation.runner.process import in_own_process, peak_memory_mb
-from rulerag.evaluation.search_results import (
+from benchmarks.stages.answers import READING_MEASURES, Columns, reading_columns
+from benchmarks.stages.own_process import in_own_process
+from benchmarks.stages.search_results import (
     DEPTH,
     RETRIEVAL_MEASURES,
     UNION_K,
     SearchResults,
     mean_columns,
 )
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.io import atomic_write, read_json, write_json
 from rulerag.pipeline import UnionRetriever
 from rulerag.types import Completion, Document, GenerationRequest, Query
@@ -90,8 +90,8 @@ def run_retrieval(
     dataset: RuleQADataset,
     queries: Sequence[Query],
     *,
-    about: Mapping[str, Any] | None = None,
-    isolate: bool = True,
+    about: Mapping[str, Any],
+    isolate: bool,
 ) -> dict[str, Any]:
     """Retrieve for every query and measure what is found, unless the record is on disk.
 
@@ -123,7 +123,7 @@ def run_retrieval(
             cost = {"cpu_seconds": seconds, "memory_mb": round(peak_memory_mb())}
             results.save(record.file(".npz"))
         values = results.measure(queries, dataset)
-        details = {**(about or {}), "num_queries": len(queries), **cost, "versions": versions()}
+        details = {**about, "num_queries": len(queries), **cost, "versions": versions()}
         record.write(details, values)
 
     record.place.parent.mkdir(parents=True, exist_ok=True)
@@ -180,8 +180,8 @@ def run_reading(
     generate: Callable[[Sequence[GenerationRequest]], Sequence[Completion]],
     dataset: RuleQADataset,
     *,
-    about: Mapping[str, Any] | None = None,
-    places: Sequence[int] | None = None,
+    about: Mapping[str, Any],
+    places: Sequence[int],
 ) -> dict[str, Any]:
     """Read documents that were found before and measure the answers, unless the record is on disk.
 
@@ -192,7 +192,7 @@ def run_reading(
         generate: reads; it is called where the answers are not on disk.
         dataset: whose labels and judgements measure the answers.
         about: further keys of the record.
-        places: which queries of their set are read, for the values; all when None.
+        places: which queries of their set are read, for the values.
 
     Returns:
         The record: ``metrics``, ``answers``, ``cpu_seconds`` to ``read``, and what the
@@ -213,11 +213,10 @@ def run_reading(
     values = reading_columns(requests, texts, dataset)
     values["supported"] = np.array([float(bool(judged.get(query.id))) for query in queries])
     details = {
-        **(about or {}),
+        **about,
         "num_queries": len(queries),
         "cpu_seconds": seconds,
         "answers": texts,
         "versions": versions(),
     }
-    read = np.arange(len(queries)) if places is None else np.asarray(places)
-    return record.write(details, values, places=read)
+    return record.write(details, values, places=np.asarray(places))

@@ -5,20 +5,10 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
-import resource
-import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 
 from rulerag.errors import RetrievalError, RuleRAGError
-
-# What the system counts resident memory in.
-_UNITS_OF_A_MB = 1024 * 1024 if sys.platform == "darwin" else 1024
-
-
-def peak_memory_mb() -> float:
-    """The largest resident size of this process so far, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _UNITS_OF_A_MB
 
 
 def in_own_process(work: Callable[[], None]) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.stages.answers import EntityMatcher
 from rulerag.arrays import Doubles, Ints
 from rulerag.errors import DataFormatError
-from rulerag.evaluation.metrics import AnswerMatcher, EntityMatcher
+from rulerag.evaluation import AnswerMatcher
 from rulerag.io import atomic_write
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query, ScoredDocument
@@ -107,12 +108,7 @@ class SearchResults:
                 f"holds no results ({error})", path=path, hint="remove it and run the row again"
             ) from error
 
-    def measure(
-        self,
-        queries: Sequence[Query],
-        dataset: RuleQADataset,
-        matcher: AnswerMatcher | None = None,
-    ) -> dict[str, Doubles]:
+    def measure(self, queries: Sequence[Query], dataset: RuleQADataset) -> dict[str, Doubles]:
         """One value a query of each measure, arrays of shape (n,).
 
         ``answer_recall@k`` at equal budget; ``answer_recall@k_union`` over the untrimmed union of
@@ -124,14 +120,10 @@ class SearchResults:
         Args:
             queries: in order.
             dataset: whose corpus the rows are of.
-            matcher: one for a whole corpus makes it fast.
         """
         corpus = dataset.corpus
         by_entity = EntityMatcher(dataset.labels["entities"])
-        matchers: tuple[AnswerMatcher | EntityMatcher, ...] = (
-            matcher or AnswerMatcher(),
-            by_entity,
-        )
+        matchers: tuple[AnswerMatcher | EntityMatcher, ...] = (AnswerMatcher(), by_entity)
         first = np.full((len(matchers), len(queries)), np.inf)
         deepest = np.full((len(matchers), len(queries)), np.inf)
         judged = np.full(len(queries), np.nan)

@@ -1,4 +1,4 @@
-"""Whole experiments: queries in batches through a pipeline, records on disk, metrics at the end.
+"""The experiment runner: queries in batches through a pipeline, records on disk, then metrics.
 
 The folder of a run::
 
@@ -14,6 +14,8 @@ from __future__ import annotations
 import logging
 import os
 import platform
+import resource
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +71,8 @@ PREDICTIONS, RUN, METRICS, TREC, CONFIG = (
 _STAGES = ("load", "retrieve", "generate", "total")
 # Keys that describe an experiment; changing them does not change what it computes.
 _DESCRIPTIVE = ("metadata", "expected")
+# What the system counts resident memory in.
+_UNITS_OF_A_MB = 1024 * 1024 if sys.platform == "darwin" else 1024
 _PACKAGES = (
     "bm25s",
     "faiss-cpu",
@@ -351,3 +355,8 @@ def versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
     return installed
+
+
+def peak_memory_mb() -> float:
+    """The largest resident size of this process so far, in MB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _UNITS_OF_A_MB

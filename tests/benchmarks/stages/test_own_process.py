@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
+from benchmarks.stages.own_process import in_own_process
 from rulerag.errors import RetrievalError
-from rulerag.evaluation import in_own_process
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

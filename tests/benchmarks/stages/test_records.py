@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from benchmarks.stages.records import RunRecord, requests_from_rows, run_reading, run_retrieval
+from benchmarks.stages.search_results import SearchResults
 from rulerag import BM25Retriever, SymbolicReader
-from rulerag.evaluation import (
-    RunRecord,
-    SearchResults,
-    requests_from_rows,
-    run_reading,
-    run_retrieval,
-)
 from rulerag.io import read_json, write_json
 from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Atom, Rule
@@ -42,11 +38,10 @@ def test_reading_goes_on_from_a_saved_retrieval(dataset: RuleQADataset, tmp_path
         return BM25Retriever(dataset.corpus)
 
     found = RunRecord(tmp_path / "bm25-0.5", "one")
-    made = run_retrieval(
-        found, open_retriever, dataset, queries, about={"row": "bm25"}, isolate=False
-    )
+    options: dict[str, Any] = {"about": {"row": "bm25"}, "isolate": False}
+    made = run_retrieval(found, open_retriever, dataset, queries, **options)
     assert made["row"] == "bm25" and made["metrics"]["answer_recall@1"] == 1
-    assert run_retrieval(found, open_retriever, dataset, queries, isolate=False) == made
+    assert run_retrieval(found, open_retriever, dataset, queries, **options) == made
     assert len(opened) == 1, "a finished run is not made again"
 
     rows = SearchResults.load(found.file(".npz")).best[:, :2].tolist()
@@ -57,6 +52,8 @@ def test_reading_goes_on_from_a_saved_retrieval(dataset: RuleQADataset, tmp_path
         lambda: requests_from_rows(queries, rows, [[RULE]], dataset.corpus),
         reader.generate,
         dataset,
+        about={},
+        places=[0],
     )
     assert answers["answers"] == ["Oman"] and answers["metrics"]["supported"] == 1
     assert answers["metrics"]["in_documents"] == 1
@@ -71,10 +68,9 @@ def test_another_identity_is_run_again_and_a_missing_measure_only_measured(
         raise AssertionError("nothing is searched again")
 
     one, other = (RunRecord(tmp_path / "bm25", name) for name in ("one", "other"))
-    made = run_retrieval(
-        one, lambda: BM25Retriever(dataset.corpus), dataset, queries, isolate=False
-    )
+    options: dict[str, Any] = {"about": {}, "isolate": False}
+    made = run_retrieval(one, lambda: BM25Retriever(dataset.corpus), dataset, queries, **options)
     assert other.finished() is None and other.known() == {}
     write_json(one.file(".json"), {**made, "metrics": {"recall@10": 1.0}})
-    again = run_retrieval(one, no_search, dataset, queries, isolate=False)
+    again = run_retrieval(one, no_search, dataset, queries, **options)
     assert again["metrics"] == made["metrics"] and read_json(one.file(".json")) == again
