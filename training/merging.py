@@ -231,8 +231,8 @@ def fine_tuning_queries(config: Config) -> list[Query]:
     record = Path(str(encoder)) / "run" / "settings.json"
     if not encoder or not record.exists():
         return []
-    settings = read_json(record)
-    return RuleQADataset.load(settings["path"]).query_set(settings["split"])
+    stated = read_json(record)["dataset"]
+    return RuleQADataset.load(stated["path"]).query_set(stated["split"])
 
 
 def _question(query: Query) -> tuple[str, str, int | None]:

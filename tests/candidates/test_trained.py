@@ -12,7 +12,7 @@ from rulerag.candidates import CorpusFacts
 from rulerag.candidates.embeddings import FILE, Embeddings
 from rulerag.errors import DataError, DataFormatError, FingerprintError
 from rulerag.types import Fact
-from training.embeddings import EmbeddingSettings, train_embeddings
+from training.embeddings import ComplEx, EmbeddingSettings, train_embeddings
 
 
 def corpus() -> list[Document]:
@@ -63,16 +63,22 @@ def test_vectors_find_what_the_facts_imply_and_say_what_shows_it(
     assert np.mean([int(name.removeprefix("person")) % 2 for name in who.entities[:10]]) > 0.8
 
 
-def test_a_killed_training_goes_on_to_the_same_vectors(facts: CorpusFacts, tmp_path: Path) -> None:
+def test_a_killed_training_goes_on_to_the_same_vectors(
+    facts: CorpusFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole, cut = settings(tmp_path / "whole", epochs=4), settings(tmp_path / "cut", epochs=4)
     expected = train_embeddings(whole, facts=facts)
+    keep, left = ComplEx.keep, [2]
 
-    def kill(epoch: int) -> None:
-        if epoch == 2:
+    def kill(self: ComplEx, mrr: float) -> None:
+        keep(self, mrr)
+        left[0] -= 1
+        if not left[0]:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train_embeddings(cut, facts=facts, after_epoch=kill)
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(ComplEx, "keep", kill)
+        train_embeddings(cut, facts=facts)
     assert train_embeddings(cut, facts=facts)["history"] == expected["history"]
     one, other = (np.load(tmp_path / name / FILE)["entities"] for name in ("whole", "cut"))
     assert (one == other).all()

@@ -167,16 +167,10 @@ def as_opened(model: Any) -> Iterator[None]:
 
 
 class WholeCheckpoints(TrainerCallback):
-    """Validates and keeps the last step too, and marks checkpoints that are written to the end."""
+    """Marks checkpoints that are written to the end."""
 
     def __init__(self, processes: Processes) -> None:
         self.processes = processes
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Ask for a last validation."""
-        if state.global_step >= state.max_steps:
-            control.should_evaluate = control.should_save = True
-        return control
 
     def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Mark the checkpoint."""

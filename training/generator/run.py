@@ -66,7 +66,7 @@ def train_generator(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    processes = Processes(settings.device or None, settings.training.precision, otherwise="fp16")
+    processes = Processes(settings.device, settings.training.precision, otherwise="fp16")
     # The batches of another number of processes are other ones.
     folder = begin_run(settings, processes, fixed_processes=True)
     metrics = folder.finished

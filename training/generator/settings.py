@@ -170,11 +170,6 @@ class GeneratorSettings(TrainingSettings):
             ),
             ("lora.targets", "lm_head" not in lora.targets, "leave lm_head out: TRL skips it"),
             (
-                "device",
-                not self.device.startswith("cuda:") or self.device == "cuda:0",
-                "the trainer takes the first GPU that it sees: CUDA_VISIBLE_DEVICES says which",
-            ),
-            (
                 "data.shots",
                 not self.data.shots or not isinstance(self.prompts, CompactTemplate),
                 "0: compact prompts show no cases",
@@ -205,19 +200,11 @@ class GeneratorSettings(TrainingSettings):
     @property
     def finding(self) -> Config:
         """How documents are found; SSFT finds them without rules."""
-        if self.data.method == "ssft":
-            return Config({"retriever": _unguided(self.retriever)}, source=self._source)
-        return Config(self._stated_retrieval(), source=self._source)
-
-    def _stated_retrieval(self) -> dict[str, Any]:
         sections = {"selector": self.selector, "retriever": self.retriever}
-        return {key: dict(value) for key, value in sections.items() if value is not None}
-
-    def to_json(self) -> dict[str, Any]:
-        """As that of every training; how documents are found is one of them."""
-        values = super().to_json()
-        del values["selector"], values["retriever"]
-        return {**values, "retrieval": self._stated_retrieval()}
+        if self.data.method == "ssft":
+            sections = {"retriever": _unguided(self.retriever)}
+        stated = {key: dict(value) for key, value in sections.items() if value is not None}
+        return Config(stated, source=self._source)
 
 
 def _unguided(section: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -68,8 +68,7 @@ class Validation:
             chat=self.reader.chat,
         )
         with as_opened(base):
-            mine = reader.generate(self.processes.share(self.requests))
-        completions = self.processes.gather(mine)
+            completions = self.processes.divided(reader.generate, self.requests)
         model.train(training)
         rows = [
             answer_metrics(Answer(request.query, completion))

@@ -68,7 +68,7 @@ def train_retriever(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    processes = Processes(settings.device or None, settings.training.precision)
+    processes = Processes(settings.device, settings.training.precision)
     folder = begin_run(settings, processes)
     metrics = folder.finished
     if metrics is None:

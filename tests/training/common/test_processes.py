@@ -19,7 +19,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import read_json
 from tests.training.conftest import SECONDS, KilledAt, alike, changed, weights
 from training.common.checkpoint import TrainingError
-from training.common.processes import Processes, check_precision, own_device
+from training.common.processes import Processes, check_device, check_precision
 from training.common.settings import TrainingSettings
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
@@ -93,9 +93,10 @@ def test_processes_share_gather_and_take_turns(two_processes: Two, tmp_path: Pat
     def work() -> None:
         several = Processes()  # of the CPU where no device is named, too
         items = list(range(5))
-        mine = several.share(items)
-        assert mine == items[several.rank :: 2]
-        assert several.gather([item * 10 for item in mine]) == [0, 10, 20, 30, 40]
+        parts: list[list[int]] = []
+        tens = several.divided(lambda mine: parts.append(mine) or [10 * n for n in mine], items)
+        assert tens == [0, 10, 20, 30, 40] and parts == [items[:3], items[3:]][several.rank :][:1]
+        assert several.divided(lambda mine: mine, [7]) == [7], "one has nothing to do"
         assert several.first(lambda: several.rank) == 0
         place = tmp_path / "kept"
         there = several.in_turn(lambda: place.exists() or place.touch())
@@ -106,7 +107,7 @@ def test_processes_share_gather_and_take_turns(two_processes: Two, tmp_path: Pat
 
     if torch.cuda.device_count() < 2:
         assert two_processes(work) == [0, 0]
-    assert Processes("cpu").gather([3, 4]) == [3, 4]
+    assert Processes("cpu").divided(lambda mine: mine, [3, 4]) == [3, 4]
 
 
 def test_several_processes_of_mpi_are_several_and_shards_are_refused(
@@ -123,7 +124,7 @@ def test_several_processes_of_mpi_are_several_and_shards_are_refused(
             os.environ[f"OMPI_COMM_WORLD_{mpi or 'LOCAL_SIZE'}"] = os.environ.pop(name)
         os.environ["OMPI_COMM_WORLD_LOCAL_RANK"] = os.environ.pop("LOCAL_RANK")
         several = Processes("cpu")
-        assert several.gather([several.rank]) == [0, 1]
+        assert several.divided(lambda mine: [several.rank for _ in mine], "ab") == [0, 1]
         several.end()
 
     monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
@@ -143,21 +144,19 @@ def test_a_launcher_that_starts_one_process_for_several_is_refused(
 
 
 def test_devices_and_precisions_that_do_not_go_are_named() -> None:
-    for device, gpus, world in (("", 0, 4), ("cuda", 4, 4), ("cuda:1", 2, 1), ("cpu", 1, 2)):
-        own_device(device, gpus=gpus, local_world=world)
+    for device, gpus, world in (("", 0, 4), ("cuda", 4, 4), ("cpu", 1, 2)):
+        check_device(device, gpus=gpus, local_world=world)
     for device, gpus, world, message in (
         ("cuda", 1, 2, "2 processes on this machine, and 1 GPU"),
-        ("cuda:0", 2, 2, "2 processes cannot share cuda:0"),
+        ("", 1, 2, "2 processes on this machine, and 1 GPU"),
         ("cuda", 0, 1, "there is no GPU here"),
     ):
         with pytest.raises(ConfigError, match=message):
-            own_device(device, gpus=gpus, local_world=world)
-    with pytest.raises(ConfigError, match="device"):
-        Processes("gpu")
-    for precision, device, bf16 in (("bf16", "cpu", False), ("fp16", "cuda:0", False)):
+            check_device(device, gpus=gpus, local_world=world)
+    for precision, device, bf16 in (("bf16", "cpu", False), ("fp16", "cuda", False)):
         check_precision(precision, device, bf16=bf16, otherwise="fp16")
     with pytest.raises(ConfigError, match="does not compute in bf16") as told:
-        check_precision("bf16", "cuda:0", bf16=False, otherwise="fp16")
+        check_precision("bf16", "cuda", bf16=False, otherwise="fp16")
     assert told.value.hint == "precision=fp16" and told.value.key == "training.precision"
 
 

@@ -12,16 +12,17 @@ import pytest
 
 from rulerag.errors import OutputError
 from training.common.checkpoint import RunFolder, saving
+from training.common.settings import TrainingSettings
 from training.retriever.run import train_retriever
 from training.retriever.settings import RetrieverSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 TRAINING = """
 import sys
-from pathlib import Path
 from training.common.checkpoint import RunFolder
+from training.common.settings import TrainingSettings
 
-RunFolder(Path(sys.argv[1]), "settings").begin({"steps": 3})
+RunFolder.begun(TrainingSettings(out=sys.argv[1]))
 print("training", flush=True)
 sys.stdin.read()
 """
@@ -41,12 +42,13 @@ def test_a_second_training_in_one_folder_is_refused(tmp_path: Path) -> None:
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None and process.stdout.readline() == "training\n"
-        here = RunFolder(tmp_path / "run", "settings")
+        settings = TrainingSettings(out=str(tmp_path / "run"))
+        here = RunFolder(settings.out, settings.fingerprint)
         assert here.finished is None, "who only reads is not in the way"
         with pytest.raises(OutputError, match=f"is being written by process {process.pid} on "):
-            here.begin({"steps": 3})
+            RunFolder.begun(settings)
         process.communicate("", timeout=60)
-    here.begin({"steps": 3})
+    RunFolder.begun(settings)
 
 
 @pytest.mark.slow

@@ -23,10 +23,10 @@ from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import BENCHMARKS, GRAPHS, with_held_out
 from rulerag.synthetic import World
 from training.common.tiny import make_encoder, save_half, train_tokenizer
+from training.shipped.arguments import begin_making, maker_parser
 from training.shipped.encoder.figures import HELD_OUT, twin_figures, world_figures
 from training.shipped.encoder.pairs import CLUSTERS, PairSource
 from training.shipped.encoder.stages import Stage, train_masked, train_pairs
-from training.shipped.loop import begin_making, maker_parser
 
 _REAL_SHARE = 0.7
 _REAL_LIMIT = 120_000

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from training.common.loop import descend, run_steps
 from training.common.losses import contrastive_loss
 from training.shipped.encoder.pairs import PairSource
-from training.shipped.loop import descend, run_steps
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

@@ -18,7 +18,7 @@ from typing import Any
 from rulerag.console import guarded
 from rulerag.io import read_text, write_json, write_text
 from rulerag.kg import KnowledgeGraph
-from training.shipped.loop import begin_making, maker_parser
+from training.shipped.arguments import begin_making, maker_parser
 from training.shipped.reader.model import make_reader, tokenizer_texts, train_reader_tokenizer
 from training.shipped.reader.names import NameSource
 from training.shipped.reader.training import STAGES, ReaderSettings, ReaderTraining

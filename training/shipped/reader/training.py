@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from rulerag.generation.prompts import CompactTemplate
 from rulerag.io import fingerprint_object
-from training.shipped.loop import descend, run_steps
+from training.common.loop import descend, run_steps
 from training.shipped.reader.batches import IGNORED, Batch, encode
 from training.shipped.reader.episodes import Stage, make_episode
 from training.shipped.reader.names import NameSource, Random
