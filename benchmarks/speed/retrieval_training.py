@@ -64,8 +64,7 @@ def measure_training_step(
         drawn = TrainingSteps(prepare(dataset, settings), len(vectors), settings)
         trainer = make_trainer(
             settings,
-            encoder.model,
-            encoder.query_prefix,
+            encoder,
             drawn,
             vectors,
             lambda _: {"merit": 0.0},

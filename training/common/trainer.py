@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
@@ -23,61 +23,64 @@ Measures = dict[str, float]
 
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
 _TENSORBOARD = "tensorboard"
+A = TypeVar("A")
 _Trainer: Any = object  # a trainer of a library, which stands behind it among the bases
 
 
-def shared_arguments(
-    settings: Any, work: Path, processes: Processes, *, every: int, progress: bool
-) -> dict[str, Any]:
-    """Arguments of a trainer that both trainings take from their settings alike.
+def make_arguments(
+    kind: type[A],
+    settings: Any,
+    work: Path,
+    processes: Processes,
+    *,
+    every: int,
+    progress: bool,
+    **others: Any,
+) -> A:
+    """The arguments of a trainer, without what a launcher or the machine asks besides.
 
     Args:
+        kind: of the trainer's library.
         settings: of the run, with a section ``training``.
         work: the folder of its checkpoints.
         processes: where it runs.
         every: steps between two validations, which are checkpoints too.
         progress: show a progress bar.
+        others: what the two trainings do not take from their settings alike.
     """
     training, cpu = settings.training, processes.device.type == "cpu"
-    return {
-        "output_dir": str(work),
-        "learning_rate": training.learning_rate,
-        "gradient_accumulation_steps": training.accumulation,
-        "weight_decay": training.weight_decay,
-        "max_grad_norm": training.max_grad_norm,
-        "bf16": training.precision == "bf16",
-        "fp16": training.precision == "fp16",
-        "use_cpu": cpu,
-        "dataloader_pin_memory": not cpu,
-        "eval_strategy": "steps",
-        "eval_steps": every,
-        "eval_on_start": last_checkpoint(work) is None,
-        "save_strategy": "steps",
-        "save_steps": every,
-        "save_total_limit": 1,  # beside the best
-        "metric_for_best_model": "merit",
-        "greater_is_better": True,
-        "load_best_model_at_end": True,
-        "logging_steps": 1,
-        "logging_nan_inf_filter": False,
-        "report_to": [name for name in settings.report_to if name != _TENSORBOARD] or "none",
-        "disable_tqdm": not progress,
-        "seed": settings.seed,
-        "data_seed": settings.seed,
-    }
-
-
-def enforce_settings(arguments: Any, precision: str) -> Any:
-    """The arguments of a trainer without what a launcher or the machine asks besides.
-
-    Args:
-        arguments: of the trainer.
-        precision: of the run.
-    """
-    arguments.mixed_precision = "no" if precision == "fp32" else precision
+    arguments: Any = kind(
+        output_dir=str(work),
+        learning_rate=training.learning_rate,
+        gradient_accumulation_steps=training.accumulation,
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.max_grad_norm,
+        bf16=training.precision == "bf16",
+        fp16=training.precision == "fp16",
+        use_cpu=cpu,
+        dataloader_pin_memory=not cpu,
+        eval_strategy="steps",
+        eval_steps=every,
+        eval_on_start=last_checkpoint(work) is None,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=1,  # beside the best
+        metric_for_best_model="merit",
+        greater_is_better=True,
+        load_best_model_at_end=True,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        report_to=[name for name in settings.report_to if name != _TENSORBOARD] or "none",
+        disable_tqdm=not progress,
+        seed=settings.seed,
+        data_seed=settings.seed,
+        **others,
+    )
+    arguments.mixed_precision = {"fp32": "no"}.get(training.precision, training.precision)
     # One process would spread each batch over every GPU that it sees, another batch than was set.
     arguments._n_gpu = min(1, arguments.n_gpu)
-    return arguments
+    made: A = arguments
+    return made
 
 
 class MeasuredTrainer(_Trainer):  # type: ignore[misc]

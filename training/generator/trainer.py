@@ -20,9 +20,8 @@ from training.common.trainer import (
     MeasuredTrainer,
     Measures,
     as_opened,
-    enforce_settings,
+    make_arguments,
     prepare_trainer,
-    shared_arguments,
 )
 from training.generator.batches import StepsByLength
 from training.generator.loss import BLANK, LeftPadded, answer_loss
@@ -198,8 +197,13 @@ def trainer_arguments(
     # The old names of two arguments, which this version of TRL still sets itself.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.*", category=FutureWarning)
     training = settings.training
-    arguments = trl.SFTConfig(
-        **shared_arguments(settings, work, processes, every=every, progress=progress),
+    return make_arguments(
+        trl.SFTConfig,
+        settings,
+        work,
+        processes,
+        every=every,
+        progress=progress,
         per_device_train_batch_size=training.batch_size,
         num_train_epochs=training.epochs,
         max_steps=training.max_steps or -1,
@@ -211,4 +215,3 @@ def trainer_arguments(
         gradient_checkpointing=training.gradient_checkpointing,
         ddp_find_unused_parameters=False,  # every adapter is used, and looking costs
     )
-    return enforce_settings(arguments, training.precision)

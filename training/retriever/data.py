@@ -17,17 +17,19 @@ from rulerag.evaluation import AnswerMatcher
 from rulerag.retrieval.base import latest_of
 from rulerag.retrieval.guided import (
     HeadRelationSelector,
-    PathStep,
     RulePath,
     append_rule,
     grounds,
 )
 from rulerag.ruleqa import RuleQADataset
-from rulerag.rules import Rule
+from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query
 from training.retriever.settings import RetrieverSettings
 
 Rows = npt.NDArray[np.int64]
+Evidence = list[tuple[int, Document]]
+"""Documents with their rows of the corpus."""
+
 _NONE: Rows = np.empty(0, dtype=np.int64)
 _BRIDGES = 3
 """Entities in between that a chain is followed through, as in retrieval."""
@@ -134,90 +136,46 @@ def _examples(
     oracle: list[Rows] = []
     guides = selector.select(queries) if selector is not None else [[] for _ in queries]
     for number, (query, rules) in enumerate(zip(queries, guides, strict=True)):
-        rows = np.array(sorted(row_of[i] for i in dataset.qrels(split)[query.id]), dtype=np.int64)
-        oracle.append(rows)
+        rows = sorted(row_of[i] for i in dataset.qrels(split)[query.id])
+        oracle.append(np.array(rows, dtype=np.int64))
         if plain:
-            examples.append(Example(query.text, number, rows, _NONE))
-        answers = frozenset(query.answers)
-        evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
+            examples.append(Example(query.text, number, oracle[-1], _NONE))
+        evidence = [(row, dataset.corpus[row]) for row in rows]
         for rule in rules:
-            stating = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
-            for text, fits in _asked(query, rule, stating, answers, labels):
-                positives = np.array(fits, dtype=np.int64)
+            for text, found in _searches(query, rule, evidence, labels):
+                positives = np.array([row for row, _ in found], dtype=np.int64)
                 examples.append(Example(text, number, positives, _NONE))
     return examples, oracle
 
 
-def _asked(
-    query: Query,
-    rule: Rule,
-    evidence: Sequence[tuple[int, Document]],
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> Iterator[tuple[str, list[int]]]:
-    """The texts that a rule is searched with, each with the rows that it should find."""
-    if len(rule.body) == 1:
-        if evidence:
-            yield append_rule(query, rule), [row for row, _ in evidence]
-        return
-    path = RulePath(query, rule, beam_width=_BRIDGES)
-    for hop in range(len(rule.body)):
-        for step in path.steps(hop):
-            fits = [
-                (row, document)
-                for row, document in evidence
-                if _grounds_step(document, path, step, answers, labels)
-            ]
-            if fits:
-                words = [labels.get(name, name) for name in (query.subject, step.entity)]
-                yield append_rule(*path.question(step, (words[0], words[1]))), [r for r, _ in fits]
-                path.bind(step, [(path.far_ends(step, document), 1.0) for _, document in fits])
-
-
-def _grounds_step(
-    document: Document,
-    path: RulePath,
-    step: PathStep,
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> bool:
-    """Whether a document grounds a step's atom and, where it names the answer, names one."""
-    atom = path.rule.body[step.atom]
-    for fact in document.facts:
-        if grounds(atom, fact, {step.variable: {step.entity}}):
-            far = fact.object if atom.subject == step.variable else fact.subject
-            if not path.names_answer(step) or labels.get(far, far) in answers:
-                return True
-    return False
-
-
-def _states(
-    document: Document,
-    query: Query,
-    rule: Rule,
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> bool:
-    """Whether a document can stand for an atom of a rule's body in a proof of an answer.
+def _searches(
+    query: Query, rule: Rule, evidence: Evidence, labels: dict[str, str]
+) -> Iterator[tuple[str, Evidence]]:
+    """What a rule is searched with, each text with the evidence that it should find.
 
     The head's subject is the query's, the head's object an answer; a variable in between may be
     anything (that the fact lies on a whole proof was settled when the judgements were made).
     """
+    facts = [fact for _, document in evidence for fact in document.facts]
+    named = {name for fact in facts for name in (fact.subject, fact.object)}
+    answers = {name for name in named if labels.get(name, name) in query.answers}
+    known = {rule.head.subject: {query.subject}, rule.head.object: answers}
 
-    def stands(variable: str, name: str) -> bool:
-        if variable == rule.head.subject:
-            return name == query.subject
-        if variable == rule.head.object:
-            return labels.get(name, name) in answers
-        return variable.startswith("?") or variable == name
+    def grounding(atom: Atom, bound: dict[str, set[str]]) -> Evidence:
+        may = {**known, **bound}
+        return [one for one in evidence if any(grounds(atom, f, may) for f in one[1].facts)]
 
-    return any(
-        fact.relation == atom.relation
-        and stands(atom.subject, fact.subject)
-        and stands(atom.object, fact.object)
-        for fact in document.facts
-        for atom in rule.body
-    )
+    if len(rule.body) == 1:
+        if found := grounding(rule.body[0], {}):
+            yield append_rule(query, rule), found
+        return
+    path = RulePath(query, rule, beam_width=_BRIDGES)
+    for hop in range(len(rule.body)):
+        for step in path.steps(hop):
+            if found := grounding(rule.body[step.atom], {step.variable: {step.entity}}):
+                words = [labels.get(name, name) for name in (query.subject, step.entity)]
+                yield append_rule(*path.question(step, (words[0], words[1]))), found
+                path.bind(step, [(path.far_ends(step, document), 1.0) for _, document in found])
 
 
 def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> RuleQADataset:

@@ -22,20 +22,20 @@ from rulerag.arrays import Floats, Longs
 from rulerag.errors import ConfigError
 from rulerag.evaluation import AnswerMatcher
 from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.ruleqa import RuleQADataset
-from training.common.losses import contrastive_loss, negatives_mask
 from training.common.processes import Processes
 from training.common.trainer import (
     MeasuredTrainer,
     Measures,
     as_opened,
-    enforce_settings,
+    make_arguments,
     prepare_trainer,
-    shared_arguments,
 )
-from training.common.validation import answer_recall
 from training.retriever.data import Example, TrainingData
+from training.retriever.loss import contrastive_loss, negatives_mask
 from training.retriever.settings import RetrieverSettings
+from training.retriever.validation import answer_recall
 
 
 class TrainingSteps:
@@ -196,8 +196,7 @@ class RetrieverTrainer(MeasuredTrainer, SentenceTransformerTrainer):
 
 def make_trainer(
     settings: RetrieverSettings,
-    model: SentenceTransformer,
-    prefix: str,
+    encoder: SentenceEncoder,
     steps: TrainingSteps,
     vectors: Floats,
     measure: Callable[[Any], Measures],
@@ -211,8 +210,7 @@ def make_trainer(
 
     Args:
         settings: of the run.
-        model: the query encoder, trained in place.
-        prefix: stands before every query.
+        encoder: that of the queries, trained in place.
         steps: what each step reads.
         vectors: those of the corpus.
         measure: of the model, see :class:`~training.common.trainer.MeasuredTrainer`.
@@ -233,21 +231,24 @@ def make_trainer(
             key="training.batch_size",
             hint=f"a multiple of {passes}",
         )
-    every = settings.validation.every or steps.per_epoch
-    shared = shared_arguments(settings, home / "run", processes, every=every, progress=progress)
-    arguments = SentenceTransformerTrainingArguments(
-        **shared,
+    arguments = make_arguments(
+        SentenceTransformerTrainingArguments,
+        settings,
+        home / "run",
+        processes,
+        every=settings.validation.every or steps.per_epoch,
+        progress=progress,
         per_device_train_batch_size=training.batch_size // passes,
         num_train_epochs=1,  # all epochs stand in the dataset
         warmup_steps=training.warmup_share,
         ddp_find_unused_parameters=True,  # encoders carry a pooler that sentence vectors never see
     )
     trainer = RetrieverTrainer(
-        model=model,
-        args=enforce_settings(arguments, training.precision),
-        train_dataset=steps.dataset(prefix),
+        model=encoder.model,
+        args=arguments,
+        train_dataset=steps.dataset(encoder.query_prefix),
         evaluator=[],  # none of the library's, which asks for one: ours measures
-        loss=FrozenDocumentsLoss(model, steps, vectors, training.temperature),
+        loss=FrozenDocumentsLoss(encoder.model, steps, vectors, training.temperature),
     )
     prepare_trainer(trainer, settings, measure, processes, home, callbacks)
     return trainer

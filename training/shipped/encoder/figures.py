@@ -9,7 +9,7 @@ from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.guided import HeadRelationSelector
 from rulerag.ruleqa import BENCHMARKS, RuleQADataset, RuleQASettings, build, validation_graph
 from rulerag.synthetic import World
-from training.common.validation import answer_recall
+from training.retriever.validation import answer_recall
 
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders import SentenceEncoder

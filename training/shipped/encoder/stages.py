@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from training.common.loop import descend, run_steps
-from training.common.losses import contrastive_loss
+from training.retriever.loss import contrastive_loss
 from training.shipped.encoder.pairs import PairSource
 
 if TYPE_CHECKING:

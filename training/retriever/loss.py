@@ -45,10 +45,11 @@ def contrastive_loss(
     excluded: torch.Tensor,
     *,
     temperature: float = 0.01,
-    reduction: str = "mean",
     frozen: bool = True,
 ) -> torch.Tensor:
     """``-log exp(cos(q, d+)/t) / sum exp(cos(q, d)/t)`` over the positive and the negatives.
+
+    The mean over the queries.
 
     Args:
         queries: shape (q, dim).
@@ -56,7 +57,6 @@ def contrastive_loss(
         positive: shape (q,), the place of each query's positive in ``documents``.
         excluded: shape (q, d), True for documents that are neither positive nor negative.
         temperature: t.
-        reduction: ``mean`` over the queries, or ``sum``.
         frozen: let gradients flow to the queries alone.
 
     References:
@@ -69,4 +69,4 @@ def contrastive_loss(
     )
     scores = left @ right.T / temperature
     scores = scores.masked_fill(excluded, -torch.inf)
-    return torch.nn.functional.cross_entropy(scores, positive, reduction=reduction)
+    return torch.nn.functional.cross_entropy(scores, positive)
