@@ -183,19 +183,28 @@ class GeneratorSettings(TrainingSettings):
         return self
 
     @property
-    def prompts(self) -> PromptTemplate:
-        """The template of the prompts; without rules for SSFT.
+    def stated_prompts(self) -> dict[str, Any]:
+        """The prompts as a configuration states them: those of SSFT show no rules.
 
-        Raises:
-            ConfigError: the template is wrong.
+        Where neither the run nor its base states any, they are rule-guided ones.
         """
         template = self.model.template
         if template is None:
             template = stated_template(self.model.base)
-        if self.data.method == "ssft" and template is None:
-            return PromptTemplate.standard()
-        made = PromptTemplate.of(template)
-        return made.without_rules() if self.data.method == "ssft" else made
+        plain = self.data.method == "ssft"
+        if template is None:
+            return {"type": "standard" if plain else "rule-guided"}
+        options = dict(template) if isinstance(template, Mapping) else {"type": template}
+        return {**options, "rules": False} if plain else options
+
+    @property
+    def prompts(self) -> PromptTemplate:
+        """The template of the prompts.
+
+        Raises:
+            ConfigError: the template is wrong.
+        """
+        return PromptTemplate.of(self.stated_prompts)
 
     @property
     def finding(self) -> Config:
