@@ -83,6 +83,21 @@ def gguf_info(path: str | Path) -> dict[str, Any]:
         raise DataFormatError(f"cannot be read ({error})", path=file, hint=_TORN) from error
 
 
+def check_room(folder: Path, needed: int) -> None:
+    """Refuse to begin where so many bytes do not fit.
+
+    Raises:
+        OutputError: says how many megabytes are needed, and how many are free.
+    """
+    free = shutil.disk_usage(folder).free
+    if free < needed:
+        raise OutputError(
+            f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
+            path=folder,
+            hint=ELSEWHERE,
+        )
+
+
 def save_gguf(path: str | Path, folder: str | Path) -> Path:
     """De-quantise a GGUF file into a folder of transformers: weights in float32, tokenizer.
 
@@ -106,14 +121,7 @@ def save_gguf(path: str | Path, folder: str | Path) -> Path:
     _need("torch")
     _need("transformers")
     with output_folder(folder) as home:
-        needed = about["parameters"] * _BYTES_A_WEIGHT
-        free = shutil.disk_usage(home).free
-        if free < needed:
-            raise OutputError(
-                f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
-                path=home,
-                hint=ELSEWHERE,
-            )
+        check_room(home, about["parameters"] * _BYTES_A_WEIGHT)
         logger.info("%s is de-quantised to float32, once", file.name)
         try:
             with quiet_transformers():
