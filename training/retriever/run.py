@@ -89,7 +89,8 @@ def _trained(
     """Train in the folder, write the encoders there, and return the metrics."""
     # Here: they load the libraries of training, which `--help` does not need.
     from training.common.trainer import outcome, train
-    from training.retriever.trainer import TrainingSteps, Validation, make_trainer
+    from training.retriever.trainer import TrainingSteps, make_trainer
+    from training.retriever.validation import Validation
 
     def encoder(role: str) -> SentenceEncoder:
         chosen = settings.model

@@ -20,22 +20,17 @@ from transformers import TrainerCallback
 
 from rulerag.arrays import Floats, Longs
 from rulerag.errors import ConfigError
-from rulerag.evaluation import AnswerMatcher
-from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.dense.encoders import SentenceEncoder
-from rulerag.ruleqa import RuleQADataset
 from training.common.processes import Processes
 from training.common.trainer import (
     MeasuredTrainer,
     Measures,
-    as_opened,
     make_arguments,
     prepare_trainer,
 )
 from training.retriever.data import Example, TrainingData
 from training.retriever.loss import contrastive_loss, negatives_mask
 from training.retriever.settings import RetrieverSettings
-from training.retriever.validation import answer_recall
 
 
 class TrainingSteps:
@@ -135,49 +130,6 @@ class FrozenDocumentsLoss(torch.nn.Module):
             places,
             excluded.to(queries.device),
             temperature=self.temperature,
-        )
-
-
-class Validation:
-    """The answer recall of a query encoder that is being trained.
-
-    Args:
-        settings: of the run.
-        dataset: the benchmark.
-        data: with the tuning queries and their rules.
-        retriever: searches with the encoder, which the trainer changes.
-        processes: of which the first alone searches.
-    """
-
-    def __init__(
-        self,
-        settings: RetrieverSettings,
-        dataset: RuleQADataset,
-        data: TrainingData,
-        retriever: DenseRetriever,
-        processes: Processes,
-    ) -> None:
-        self.settings, self.dataset, self.data = settings.validation, dataset, data
-        self.retriever, self.processes = retriever, processes
-        self.matcher = AnswerMatcher()
-
-    def __call__(self, model: SentenceTransformer) -> Measures:
-        """The measures, and ``merit``: the chosen one, ties by the other."""
-        with as_opened(model):
-            found = self.processes.first(self._recall)
-        chosen = self.settings.metric
-        (other,) = set(self.settings.metrics) - {chosen}
-        return {**found, "merit": found[chosen] + 1e-3 * found[other]}
-
-    def _recall(self) -> Measures:
-        labels = self.dataset.labels["entities"]
-        return answer_recall(
-            self.retriever,
-            self.data.tuning[: self.settings.max_queries or None],
-            self.data.selector,
-            top_k=self.settings.top_k,
-            matcher=self.matcher,
-            entity_label=lambda name: labels.get(name, name),
         )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+
+from sentence_transformers import SentenceTransformer
 
 from rulerag.evaluation import AnswerMatcher
 from rulerag.protocols import RuleSelector
@@ -11,62 +13,82 @@ from rulerag.retrieval.base import known_answers_first
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.guided import RuleGuidedRetriever
 from rulerag.retrieval.symbolic import complete_chains
+from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query, ScoredDocument
+from training.common.processes import Processes
+from training.common.trainer import Measures, as_opened
+from training.retriever.data import TrainingData
+from training.retriever.settings import RetrieverSettings
 
 
-def answer_recall(
-    retriever: DenseRetriever,
-    queries: Sequence[Query],
-    selector: RuleSelector | None,
-    *,
-    top_k: int = 10,
-    matcher: AnswerMatcher | None = None,
-    entity_label: Callable[[str], str] = str,
-) -> dict[str, float]:
-    """Share of the queries whose answer stands in a retrieved document.
+class Validation:
+    """The share of the tuning queries whose answer stands in a retrieved document.
 
     With rules, each query∘rule is one search, a chain one search a hop; ``answer_recall@k`` looks
     at the k best of all searches by score, ``answer_recall@k_union`` at the whole union (RuleRAG,
     arXiv:2410.22353, section 4.3). A query without a guiding rule is searched alone.
 
     Args:
-        retriever: over the vectors of the corpus, with the encoder of the queries.
-        queries: with answers.
-        selector: gives the guiding rules; plain search when None.
-        top_k: k.
-        matcher: one for many calls over the same corpus makes them fast.
-        entity_label: the words of a raw entity, as the queries' texts have them.
+        settings: of the run.
+        dataset: the benchmark.
+        data: with the tuning queries and what selects their rules.
+        retriever: searches with the encoder, which the trainer changes.
+        processes: of which the first alone searches.
     """
-    matcher = matcher or AnswerMatcher()
-    if selector is None:
-        found = retriever.retrieve(queries, top_k)
-    else:
-        found = _by_score(retriever, selector, queries, top_k, entity_label)
-    ranks = [
-        matcher.first_rank((scored.document for scored in listed), query.answers)
-        for query, listed in zip(queries, found, strict=True)
-    ]
-    total = max(1, len(queries))
-    return {
-        f"answer_recall@{top_k}": sum(rank is not None and rank <= top_k for rank in ranks) / total,
-        f"answer_recall@{top_k}_union": sum(rank is not None for rank in ranks) / total,
-        "documents_per_query_union": sum(map(len, found)) / total,
-    }
 
+    def __init__(
+        self,
+        settings: RetrieverSettings,
+        dataset: RuleQADataset,
+        data: TrainingData,
+        retriever: DenseRetriever,
+        processes: Processes,
+    ) -> None:
+        self.settings = settings.validation
+        self.queries = data.tuning[: self.settings.max_queries or None]
+        self.labels = dataset.labels["entities"]
+        self.selector, self.retriever, self.processes = data.selector, retriever, processes
+        self.matcher = AnswerMatcher()
 
-def _by_score(
-    plain: DenseRetriever,
-    selector: RuleSelector,
-    queries: Sequence[Query],
-    top_k: int,
-    entity_label: Callable[[str], str],
-) -> list[list[ScoredDocument]]:
-    """The union of every rule's search, best score first; what is stated comes before all."""
-    guided = RuleGuidedRetriever(plain, selector, entity_label=entity_label)
-    unions = guided.retrieve_union([replace(q, prediction=True) for q in queries], top_k)
-    ordered = []
-    for query, rules, union in zip(queries, selector.select(queries), unions, strict=True):
-        ranked = sorted(union, key=lambda one: -max(hit.score for hit in one.found_by))
-        whole = complete_chains(query, rules, ranked, guided.settings.whole_chains)
-        ordered.append(known_answers_first(query, whole, guided.statements))
-    return ordered
+    def __call__(self, model: SentenceTransformer) -> Measures:
+        """The measures, and ``merit``: the chosen one, ties by the other."""
+        with as_opened(model):
+            measures = self.processes.first(self._recall)
+        chosen = self.settings.metric
+        (other,) = set(self.settings.metrics) - {chosen}
+        return {**measures, "merit": measures[chosen] + 1e-3 * measures[other]}
+
+    def _recall(self) -> Measures:
+        top_k = self.settings.top_k
+        if self.selector is None:
+            lists = self.retriever.retrieve(self.queries, top_k)
+        else:
+            lists = self._by_score(self.selector, top_k)
+        ranks = [
+            self.matcher.first_rank((scored.document for scored in listed), query.answers)
+            for query, listed in zip(self.queries, lists, strict=True)
+        ]
+        best, union = self.settings.metrics
+        total = max(1, len(self.queries))
+        return {
+            best: sum(rank is not None and rank <= top_k for rank in ranks) / total,
+            union: sum(rank is not None for rank in ranks) / total,
+            "documents_per_query_union": sum(map(len, lists)) / total,
+        }
+
+    def _by_score(self, selector: RuleSelector, top_k: int) -> Sequence[list[ScoredDocument]]:
+        """The union of every rule's search, best score first; what is stated comes before all."""
+        guided = RuleGuidedRetriever(self.retriever, selector, entity_label=self._label)
+        rules = selector.select(self.queries)
+        asked = [replace(query, prediction=True) for query in self.queries]
+        unions = guided.retrieve_union(asked, top_k, rules=rules)
+
+        def ordered(query: Query, place: int) -> list[ScoredDocument]:
+            ranked = sorted(unions[place], key=lambda one: -max(h.score for h in one.found_by))
+            whole = complete_chains(query, rules[place], ranked, guided.settings.whole_chains)
+            return known_answers_first(query, whole, guided.statements)
+
+        return [ordered(query, place) for place, query in enumerate(self.queries)]
+
+    def _label(self, name: str) -> str:
+        return self.labels.get(name, name)

@@ -27,6 +27,7 @@ def maker_parser(program: str, description: str, example: str) -> argparse.Argum
     parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
     parser.add_argument("--threads", type=int, help="of torch")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (0)")
+    parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     return parser
 

@@ -122,7 +122,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--graph ../shared/data/icews14",
     )
     parser.add_argument("--steps", type=int, default=ReaderSettings().steps, help="how many (900)")
-    parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
     parser.add_argument("--note", default="", help="a remark for the card")
     work = partial(_make, parser.parse_args(argv))
     return guarded(work, interrupted="interrupted; run it again to go on")
