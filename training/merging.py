@@ -156,7 +156,6 @@ def learn_merge_weights(
     dataset: RuleQADataset,
     *,
     query_set: str = "balanced",
-    max_queries: int = 0,
     progress: bool = False,
 ) -> MergeWeights:
     """Learn the weights of an experiment's merging.
@@ -165,7 +164,6 @@ def learn_merge_weights(
         config: an experiment with rule-guided or pooled retrieval; how it merges does not matter.
         dataset: a validation variant, or any dataset whose queries may be learned from.
         query_set: which of its queries.
-        max_queries: so many of them, drawn by seed 0; all when 0.
         progress: show progress.
 
     Raises:
@@ -184,9 +182,6 @@ def learn_merge_weights(
             f"the encoder was fine-tuned on every query of {query_set!r}",
             hint="take another query set, or an encoder fine-tuned on others",
         )
-    if max_queries and len(queries) > max_queries:
-        chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
-        queries = [queries[n] for n in np.sort(chosen)]
     examples = examples_of(retriever, queries, progress=progress)
     weights = fit(examples)
     about: dict[str, Any] = {
@@ -263,7 +258,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dataset", type=Path, help="the dataset folder (a file states its own)")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
     parser.add_argument("--query-set", default="balanced", help="whose queries")
-    parser.add_argument("--queries", type=int, default=0, help="so many at most; 0 for all")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.parse_intermixed_args(argv)
 
@@ -274,7 +268,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             config,
             open_dataset(config),
             query_set=given.query_set,
-            max_queries=given.queries,
             progress=not given.quiet,
         )
         weights.save(given.out)

@@ -65,9 +65,9 @@ def test_a_world_is_merged_better(
     assert about["recall@10 cross-validated"] >= about["recall@10 at the start"] - 0.1
     out = tmp_path / "weights.json"
     options = ["--dataset", str(world_folder), "--out", str(out), "--quiet"]
-    assert main(["bm25-guided__symbolic", *options, "--queries", "20"]) == 0
-    assert "20 queries" in capsys.readouterr().out
-    assert MergeWeights.load(out).about["queries"] == 20
+    assert main(["bm25-guided__symbolic", *options]) == 0
+    assert "40 queries" in capsys.readouterr().out
+    assert MergeWeights.load(out).about["queries"] == 40
     assert main(["bm25-pooled__symbolic", *options]) == 0
     assert MergeWeights.load(out).weights["plain"] == 0.0  # there is no other search
     assert main(["bm25__symbolic", *options]) == 2

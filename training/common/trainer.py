@@ -131,8 +131,13 @@ class MeasuredTrainer(_Trainer):  # type: ignore[misc]
         return norm
 
     def _save_checkpoint(self, *arguments: Any, **options: Any) -> None:
-        with saving(Path(self.args.output_dir)):
+        work = Path(self.args.output_dir)
+        with saving(work):
             super()._save_checkpoint(*arguments, **options)
+        # Each process writes its random state into the first one's checkpoint.
+        self.accelerator.wait_for_everyone()
+        if self.is_world_process_zero():
+            write_text(work / f"checkpoint-{self.state.global_step}" / _COMPLETE, "yes\n")
 
     def _diverged(self, what: str) -> TrainingError:
         work = Path(self.args.output_dir)
@@ -167,20 +172,6 @@ def as_opened(model: Any) -> Iterator[None]:
             part._compiled_call_impl = call
         if wrapped:
             model.forward = wrapped
-
-
-class WholeCheckpoints(TrainerCallback):
-    """Marks checkpoints that are written to the end."""
-
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Mark the checkpoint."""
-        self.processes.wait()  # each writes its random state into the first one's checkpoint
-        if self.processes.is_main:
-            place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            write_text(place / _COMPLETE, "yes\n")
 
 
 class _ProgressBar(ProgressCallback):
@@ -230,7 +221,7 @@ def prepare_trainer(
         purged = None if begun is None else _step_of(begun) + 1
         writer = board.SummaryWriter(log_dir=home / _TENSORBOARD, purge_step=purged)
         trainer.add_callback(integrations.TensorBoardCallback(writer))
-    for callback in (WholeCheckpoints(processes), *callbacks):
+    for callback in callbacks:
         trainer.add_callback(callback)
 
 
