@@ -33,7 +33,7 @@ def make_arguments(
     work: Path,
     processes: Processes,
     *,
-    every: int,
+    every: float,
     progress: bool,
     **others: Any,
 ) -> A:
@@ -44,7 +44,7 @@ def make_arguments(
         settings: of the run, with a section ``training``.
         work: the folder of its checkpoints.
         processes: where it runs.
-        every: steps between two validations, which are checkpoints too.
+        every: steps between two validations, which are checkpoints too; below 1 a fraction of all.
         progress: show a progress bar.
         others: what the two trainings do not take from their settings alike.
     """

@@ -122,14 +122,13 @@ class ValidationSection(Section):
     """How checkpoints are compared.
 
     Args:
-        every_epochs: epochs between two validations, which are checkpoints too.
-        parts: validate after each of so many equal parts of the run instead; 0 for by epochs.
+        every: steps between two validations, which are checkpoints too; below 1 a fraction of all
+            steps (three of fifty epochs, as the paper's).
         max_queries: tuning queries used at most; 0 for all.
         max_new_tokens: how long a validation answer may get.
     """
 
-    every_epochs: int = Field(default=3, ge=1)
-    parts: int = Field(default=0, ge=0)
+    every: float = Field(default=0.06, gt=0)
     max_queries: int = Field(default=0, ge=0)
     max_new_tokens: int = Field(default=32, ge=1)
 

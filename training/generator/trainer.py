@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -135,11 +134,10 @@ def make_trainer(
         callbacks: further ones of the trainer.
     """
     training = settings.training
-    every = _between_validations(settings, len(rows), processes.world)
     data = Dataset.from_list([*rows, BLANK])
     trainer = AnswerTrainer(
         model=model,
-        args=trainer_arguments(settings, home / "run", processes, every=every, progress=progress),
+        args=trainer_arguments(settings, home / "run", processes, progress=progress),
         train_dataset=data,
         eval_dataset=data.select([0]),  # asked for by name only: validation generates
         data_collator=LeftPadded(tokenizer),
@@ -165,24 +163,11 @@ def make_trainer(
     return trainer
 
 
-def _between_validations(settings: GeneratorSettings, rows: int, world: int) -> int:
-    """How many steps lie between two validations."""
-    batches = math.ceil(rows / (settings.training.batch_size * world))
-    per_epoch = math.ceil(batches / settings.training.accumulation)
-    if settings.validation.parts:
-        return math.ceil(
-            (settings.training.max_steps or per_epoch * settings.training.epochs)
-            / settings.validation.parts
-        )
-    return per_epoch * settings.validation.every_epochs
-
-
 def trainer_arguments(
     settings: GeneratorSettings,
     work: Path,
     processes: Processes,
     *,
-    every: int,
     progress: bool = False,
 ) -> Any:
     """TRL's arguments of a run.
@@ -191,7 +176,6 @@ def trainer_arguments(
         settings: of the run.
         work: the folder of its checkpoints.
         processes: where it runs.
-        every: steps between two validations.
         progress: show TRL's progress bar.
     """
     # The old names of two arguments, which this version of TRL still sets itself.
@@ -202,7 +186,7 @@ def trainer_arguments(
         settings,
         work,
         processes,
-        every=every,
+        every=settings.validation.every,
         progress=progress,
         per_device_train_batch_size=training.batch_size,
         num_train_epochs=training.epochs,

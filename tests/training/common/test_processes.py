@@ -20,7 +20,6 @@ from rulerag.io import read_json
 from tests.training.conftest import SECONDS, KilledAt, alike, changed, weights
 from training.common.checkpoint import TrainingError
 from training.common.processes import Processes, check_device, check_precision
-from training.common.settings import TrainingSettings
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
 from training.retriever.run import train_retriever
@@ -53,6 +52,8 @@ def test_two_processes_train_every_weight_save_memory_and_share_what_is_left(
     assert two_processes(lambda: train_generator(both)) == [0, 0]
     train_generator(one)
     alike(tmp_path / "one", tmp_path / "two")
+    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
+    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -160,67 +161,35 @@ def test_devices_and_precisions_that_do_not_go_are_named() -> None:
     assert told.value.hint == "precision=fp16" and told.value.key == "training.precision"
 
 
-def started(launcher: str, settings: TrainingSettings, errors: Path) -> subprocess.Popen[str]:
-    """A training of some settings, in two processes of a launcher."""
-    config = errors.with_suffix(".yaml")
-    config.write_text(json.dumps(settings.model_dump(mode="json")), encoding="utf-8")
-    kind = "generator" if isinstance(settings, GeneratorSettings) else "retriever"
-    with open(errors, "w", encoding="utf-8") as written:
-        return subprocess.Popen(
-            [sys.executable, "-m", *launcher.split(), "-m", f"training.{kind}", str(config)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=written,
-            text=True,
-        )
-
-
-def finished(run: subprocess.Popen[str], errors: Path) -> str:
-    """What it wrote; fails with its errors."""
-    try:
-        written, _ = run.communicate(timeout=2 * SECONDS)  # imports take their time
-    except subprocess.TimeoutExpired:
-        run.terminate()  # the launcher ends those that it started
-        run.communicate(timeout=60)
-        pytest.fail(errors.read_text())
-    assert run.returncode == 0, errors.read_text()
-    return written
-
-
 @pytest.mark.slow
-def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
-    short: Make, tmp_path: Path
-) -> None:
-    one = short(batch_size=8, out=str(tmp_path / "one"))
-    train_generator(one)
-    two = changed(one, batch_size=4, out=str(tmp_path / "two"))
-    errors = tmp_path / "errors.txt"
-    launcher = "torch.distributed.run --standalone --nproc_per_node 2"
-    written = finished(started(launcher, two, errors), errors)
-    assert written.count("written to") == 1, "the first process speaks for all"
-    alike(tmp_path / "one", tmp_path / "two")
-    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
-    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_accelerate_goes_on_to_the_same_end_when_a_process_is_killed(
+def test_launchers_go_on_to_the_same_end_when_a_process_is_killed(
     settings: Callable[..., RetrieverSettings], still_encoder: Path, tmp_path: Path
 ) -> None:
+    """accelerate begins, and torchrun goes on."""
     one = settings(query=str(still_encoder), max_steps=60, every=4, out=str(tmp_path / "one"))
     one = changed(one, epochs=60)
     expected = train_retriever(one)
     two = changed(one, out=str(tmp_path / "two"))
-    errors = tmp_path / "errors.txt"
+    config, errors = tmp_path / "run.yaml", tmp_path / "errors.txt"
+    config.write_text(json.dumps(two.model_dump(mode="json")), encoding="utf-8")
+
+    def started(launcher: str) -> subprocess.Popen[str]:
+        with open(errors, "w", encoding="utf-8") as written:
+            return subprocess.Popen(
+                [sys.executable, "-m", *launcher.split(), "-m", "training.retriever", str(config)],
+                env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                stderr=written,
+                text=True,
+            )
+
     # On the CPU it starts two by this name too; `--cpu` starts one (see training.common.processes).
-    launcher = (
+    run = started(
         "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
         "--mixed_precision no --dynamo_backend no --main_process_port 0"
     )
-    run = started(launcher, two, errors)
-    kept = tmp_path / "two" / "run"
     end = time.monotonic() + 2 * SECONDS
-    while not any(kept.glob("checkpoint-*/complete")):
+    while not any((tmp_path / "two" / "run").glob("checkpoint-*/complete")):
         assert run.poll() is None and time.monotonic() < end, errors.read_text()
         time.sleep(0.01)
     for process in psutil.Process(run.pid).children(recursive=True):
@@ -230,7 +199,14 @@ def test_accelerate_goes_on_to_the_same_end_when_a_process_is_killed(
     run.communicate(timeout=SECONDS)
     assert run.returncode, "the launcher says that a process failed"
     assert not (tmp_path / "two" / "metrics.json").exists()
-    finished(started(launcher, two, errors), errors)
+    run = started("torch.distributed.run --standalone --nproc_per_node 2")
+    try:
+        written, _ = run.communicate(timeout=2 * SECONDS)  # imports take their time
+    except subprocess.TimeoutExpired:
+        run.terminate()  # the launcher ends those that it started
+        run.communicate(timeout=60)
+    assert run.returncode == 0, errors.read_text()
+    assert written.count("written to") == 1, "the first process speaks for all"
     metrics = read_json(tmp_path / "two" / "metrics.json")
     for row, other in zip(expected["history"], metrics["history"], strict=True):
         assert other == pytest.approx(row, rel=1e-3, abs=1e-2)
