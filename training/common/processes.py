@@ -129,8 +129,8 @@ class Processes:
                 "torchrun does; --mpirun_hostfile FILE starts them by MPI",
             )
         # Not the state's own, which an earlier run in this process may have chosen.
-        place = self._state.local_process_index if kind == "cuda" else None
-        self.device = torch.device(kind, place)
+        place = f"cuda:{self._state.local_process_index}"
+        self.device = torch.device(place if kind == "cuda" else "cpu")
 
     @property
     def is_main(self) -> bool:

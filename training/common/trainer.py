@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +21,6 @@ from training.common.processes import Processes
 Measures = dict[str, float]
 
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
-_TENSORBOARD = "tensorboard"
 A = TypeVar("A")
 _Trainer: Any = object  # a trainer of a library, which stands behind it among the bases
 
@@ -70,7 +68,7 @@ def make_arguments(
         load_best_model_at_end=True,
         logging_steps=1,
         logging_nan_inf_filter=False,
-        report_to=[name for name in settings.report_to if name != _TENSORBOARD] or "none",
+        report_to=list(settings.report_to) or "none",
         disable_tqdm=not progress,
         seed=settings.seed,
         data_seed=settings.seed,
@@ -192,20 +190,14 @@ class _ProgressBar(ProgressCallback):
 
 def prepare_trainer(
     trainer: MeasuredTrainer,
-    settings: Any,
     measure: Callable[[Any], Measures],
-    processes: Processes,
-    home: Path,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
-    """Give a trainer its measures, its guards and its trackers.
+    """Give a trainer its measures, and a progress bar that shows them.
 
     Args:
         trainer: the trainer.
-        settings: of the run.
         measure: see :class:`MeasuredTrainer`.
-        processes: where it runs.
-        home: the folder of the run.
         callbacks: further ones, of the caller.
     """
     trainer.measure = measure
@@ -213,14 +205,6 @@ def prepare_trainer(
     if not trainer.args.disable_tqdm:
         trainer.remove_callback(ProgressCallback)
         trainer.add_callback(_ProgressBar())
-    if _TENSORBOARD in settings.report_to and processes.is_main:
-        integrations: Any = importlib.import_module("transformers.integrations")
-        board: Any = importlib.import_module("torch.utils.tensorboard")
-        begun = last_checkpoint(Path(trainer.args.output_dir))
-        # What a killed run wrote of later steps is not shown: they are taken again.
-        purged = None if begun is None else _step_of(begun) + 1
-        writer = board.SummaryWriter(log_dir=home / _TENSORBOARD, purge_step=purged)
-        trainer.add_callback(integrations.TensorBoardCallback(writer))
     for callback in callbacks:
         trainer.add_callback(callback)
 

@@ -159,7 +159,7 @@ def make_trainer(
             weight.data = weight.data.float()
     # Checkpointing computes layers again where this no longer holds.
     trainer.uncast = training.precision != "fp32" and not training.gradient_checkpointing
-    prepare_trainer(trainer, settings, validation, processes, home, callbacks)
+    prepare_trainer(trainer, validation, callbacks)
     return trainer
 
 

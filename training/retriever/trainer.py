@@ -202,5 +202,5 @@ def make_trainer(
         evaluator=[],  # none of the library's, which asks for one: ours measures
         loss=FrozenDocumentsLoss(encoder.model, steps, vectors, training.temperature),
     )
-    prepare_trainer(trainer, settings, measure, processes, home, callbacks)
+    prepare_trainer(trainer, measure, callbacks)
     return trainer
