@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import logging
 import shutil
 import struct
@@ -17,7 +18,7 @@ from typing import Any
 from rulerag.cache import cache_root, remembered_fingerprint
 from rulerag.errors import DataError, DataFormatError, MissingDependencyError, OutputError
 from rulerag.io import made_folder, read_json, write_json
-from rulerag.models.quiet import no_stderr_in_files, quiet_transformers
+from rulerag.models.quiet import quiet_transformers
 from rulerag.output_folder import LOCK, locked, output_folder
 
 logger = logging.getLogger(__name__)
@@ -181,7 +182,7 @@ def _dequantised(file: Path, about: dict[str, Any]) -> tuple[Any, Any]:
     try:
         named: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **named)
-        with no_stderr_in_files():
+        with contextlib.redirect_stderr(io.StringIO()):  # bars that nothing else turns off
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 str(file.parent), dtype=torch.float32, **named
             )

@@ -175,10 +175,7 @@ class GeneratorSettings(TrainingSettings):
             ),
         ):
             if not fits:
-                value: Any = self
-                for part in key.split("."):
-                    value = getattr(value, part)
-                raise ConfigError(f"{value!r} does not fit", key=key, hint=hint)
+                raise ConfigError("does not fit the other settings", key=key, hint=hint)
         return self
 
     @property

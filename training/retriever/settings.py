@@ -7,7 +7,7 @@ from typing import Literal, Self
 import pydantic
 from pydantic import Field
 
-from rulerag.errors import ConfigError
+from rulerag.composition import check_choice
 from training.common.settings import Section, TrainingSettings
 
 
@@ -132,8 +132,7 @@ class RetrieverSettings(TrainingSettings):
 
     @pydantic.model_validator(mode="after")
     def _metric_is_measured(self) -> Self:
-        chosen, known = self.validation.metric, self.validation.metrics
-        if chosen not in known:
-            hint = f"one of {', '.join(known)}"
-            raise ConfigError(f"no such measure: {chosen!r}", key="validation.metric", hint=hint)
+        check_choice(
+            "validation.metric", self.validation.metric, self.validation.metrics, "measure"
+        )
         return self

@@ -118,11 +118,11 @@ def test_pairs_are_learned_and_a_killed_run_goes_on_to_the_same_weights(
     small: Small, tmp_path: Path
 ) -> None:
     made, _ = small
-    stage = Stage(20, batch_size=32, learning_rate=5e-3, every=8)
+    stage = Stage(20, batch_size=32, learning_rate=5e-3)
     whole = small_encoder(small)
     losses = train_pairs(whole, made, stage)
     assert sum(losses[-5:]) < 0.9 * sum(losses[:5])
-    kept = replace(stage, state=tmp_path / "pairs.pt")
+    kept = replace(stage, loop={"state": tmp_path / "pairs.pt", "every": 8})
 
     class Fragile(PairSource):
         left = 11
@@ -143,7 +143,7 @@ def test_pairs_are_learned_and_a_killed_run_goes_on_to_the_same_weights(
     for one, other in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(one, other)
     with pytest.raises(ConfigError, match="other settings"):
-        train_pairs(resumed, made, replace(kept, settings="others"))
+        train_pairs(resumed, made, replace(kept, loop={**kept.loop, "settings": "others"}))
 
 
 def test_masked_tokens_are_asked_and_learned(small: Small) -> None:

@@ -89,22 +89,25 @@ def _make(arguments: argparse.Namespace) -> None:
     texts = (text for source in made for text in source.texts[:30_000])
     tokenizer = train_tokenizer(texts, vocabulary=arguments.vocabulary)
     encoder = make_encoder(tokenizer, feed_forward=256, seed=arguments.seed)
-    common = {
-        "seed": arguments.seed,
-        "settings": fingerprint_object([facts, *map(str, arguments.graph)]),
-        "progress": not arguments.quiet,
-    }
-    masked = Stage(arguments.masked_steps, 96, 1e-3, state=work / "masked.pt", **common)
-    pairs = Stage(
-        arguments.steps, _BATCH_SIZE, arguments.learning_rate, state=work / "pairs.pt", **common
-    )
-    told = train_masked(encoder, made, masked, weights=weights)
+    settings = fingerprint_object([facts, *map(str, arguments.graph)])
+
+    def stage(name: str, steps: int, batch_size: int, rate: float) -> Stage:
+        loop = {
+            "state": work / f"{name}.pt",
+            "settings": settings,
+            "progress": not arguments.quiet,
+        }
+        return Stage(steps, batch_size, rate, arguments.seed, loop)
+
+    masked = stage("masked", arguments.masked_steps, 96, 1e-3)
+    pairs = stage("pairs", arguments.steps, _BATCH_SIZE, arguments.learning_rate)
+    masked_losses = train_masked(encoder, made, masked, weights=weights)
     losses = train_pairs(encoder, made, pairs, weights=weights, temperature=_TEMPERATURE)
     save_half(encoder, out)
     facts |= {
         "steps": len(losses),
-        "masked_loss": sum(told[-50:]) / max(1, len(told[-50:])),
-        "loss": sum(losses[-50:]) / max(1, len(losses[-50:])),
+        "masked_loss": _last_mean(masked_losses),
+        "loss": _last_mean(losses),
         "graphs": [graph.name for graph in graphs],
         "train_facts": {graph.name: len(graph.train) for graph in graphs},
     }
@@ -112,6 +115,10 @@ def _make(arguments: argparse.Namespace) -> None:
     table = read_text(arguments.table) if arguments.table else ""
     write_text(out / "README.md", nano_card(facts, table))
     sys.stdout.write(f"{facts['steps']:,} steps, loss {facts['loss']:.3f}; written to {out}\n")
+
+
+def _last_mean(losses: Sequence[float]) -> float:
+    return sum(losses[-50:]) / max(1, len(losses[-50:]))
 
 
 def nano_card(facts: dict[str, Any], table: str) -> str:

@@ -6,9 +6,8 @@ The first tells masked tokens (Devlin et al. 2019, section 3.1), the second lear
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,20 +36,15 @@ class Stage:
         batch_size: texts, or pairs, of a step.
         learning_rate: of AdamW at its peak, falling to zero by a cosine.
         seed: of batches.
-        every: steps between two saved states.
-        state: the file of the saved state; none is written when None.
-        settings: a fingerprint of all settings, which a saved state must have.
-        progress: show a progress bar.
+        loop: where its state is saved, and whether progress is shown: options of
+            :func:`~training.common.loop.run_steps`.
     """
 
     steps: int = 500
     batch_size: int = 256
     learning_rate: float = 2e-3
     seed: int = 0
-    every: int = 100
-    state: Path | None = None
-    settings: str = ""
-    progress: bool = False
+    loop: Mapping[str, Any] = field(default_factory=dict)
 
 
 def embed(encoder: SentenceTransformer, texts: Sequence[str]) -> torch.Tensor:
@@ -218,14 +212,7 @@ def _train(
 
     model.train()
     rows = run_steps(
-        step_of,
-        {"model": model, "optimizer": optimizer},
-        stage.steps,
-        state=stage.state,
-        settings=stage.settings,
-        every=stage.every,
-        name=name,
-        progress=stage.progress,
+        step_of, {"model": model, "optimizer": optimizer}, stage.steps, name=name, **stage.loop
     )
     model.eval()
     return [row["loss"] for row in rows]
