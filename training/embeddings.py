@@ -129,7 +129,7 @@ def _cubes(vectors: torch.Tensor) -> torch.Tensor:
     return (real**2 + imaginary**2 + 1e-12) ** 1.5
 
 
-def _directions(rows: Longs, relations: int) -> list[Questions]:
+def directions(rows: Longs, relations: int) -> list[Questions]:
     """The questions of every relation, and behind them those of its reciprocal.
 
     Args:
@@ -161,7 +161,7 @@ def _batches(
 
 
 @torch.no_grad()  # type: ignore[untyped-decorator]
-def _mean_reciprocal_rank(model: ComplEx, known: Sequence[Questions], kept: Longs) -> float:
+def mean_reciprocal_rank(model: ComplEx, known: Sequence[Questions], kept: Longs) -> float:
     """Of facts that were kept out, among the relation's objects that are not known for the subject.
 
     Ties share their mean rank; 0 for an object that the relation does not have.
@@ -221,12 +221,12 @@ def train_embeddings(
     order = np.random.default_rng(settings.seed).permutation(len(rows))
     cut = min(_KEPT, int(_FRACTION * len(rows)))
     kept, rows = rows[order[:cut]], rows[order[cut:]]
-    questions = _directions(rows, len(table.relations))
+    questions = directions(rows, len(table.relations))
     total = sum(len(one.subject) for one in questions)
     sizes = {"entities": len(facts.names), "relations": len(questions)}
     model = ComplEx(sizes, settings.rank, settings.seed)
     optimizer = torch.optim.Adagrad(model.parameters(), lr=settings.learning_rate)
-    before = _mean_reciprocal_rank(model, questions, kept)
+    before = mean_reciprocal_rank(model, questions, kept)
 
     def epoch_of(number: int) -> dict[str, float]:
         random = np.random.default_rng([settings.seed, number + 1])
@@ -242,7 +242,7 @@ def train_embeddings(
                 f"the loss is no number after epoch {number + 1}; the last good state is kept",
                 hint="a smaller learning_rate",
             )
-        mrr = _mean_reciprocal_rank(model, questions, kept)
+        mrr = mean_reciprocal_rank(model, questions, kept)
         if not cut or mrr > float(model.get_buffer("best_mrr")):
             model.keep(mrr)
         return {"epoch": number + 1, "loss": summed / total, "mrr": mrr}

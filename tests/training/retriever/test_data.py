@@ -46,7 +46,8 @@ def facts(*triples: tuple[str, str, str]) -> list[Document]:
 
 @pytest.fixture
 def small() -> RuleQADataset:
-    """Two judged queries: ann is answered by b, who lives under the label B; c by d."""
+    """Two judged queries: ann is answered by b, who lives under the label B (d1 names another); c
+    by d."""
     corpus = facts(
         ("ann", "invite", "b"),
         ("ann", "invite", "c"),
@@ -61,7 +62,7 @@ def small() -> RuleQADataset:
         Query("q2", "what does c visit ?", "c", "visit", answers=("d",)),
         Query("q3", "what does d visit ?", "d", "visit", answers=("ann",)),
     ]
-    judged = {"q1": {f"d{n}": 1 for n in (0, 2, 3, 4, 5)}, "q2": {"d6": 1}}
+    judged = {"q1": {f"d{n}": 1 for n in range(6)}, "q2": {"d6": 1}}
     return RuleQADataset(
         corpus=corpus,
         queries={"f_r": queries},
@@ -83,7 +84,7 @@ def test_positives_of_a_rule_are_the_oracle_documents_that_ground_it(small: Rule
         f"what does m visit ? {hop}": [5],
         f"what does c visit ? {FORWARD.text}": [6],
     }
-    assert [rows.tolist() for rows in data.oracle] == [[0, 2, 3, 4, 5], [6]]
+    assert [rows.tolist() for rows in data.oracle] == [[0, 1, 2, 3, 4, 5], [6]]
     assert [data.queries[e.query].id for e in data.examples] == ["q1", "q1", "q1", "q1", "q2"]
 
 
@@ -105,7 +106,7 @@ def test_hops_are_asked_in_training_as_in_retrieval(small: RuleQADataset) -> Non
 def test_without_rules_and_mixed(small: RuleQADataset) -> None:
     plain = prepare(small, method="ssft", tuning_share=0.01)
     assert [e.text for e in plain.examples] == ["what does ann visit ?", "what does c visit ?"]
-    assert plain.examples[0].positives.tolist() == [0, 2, 3, 4, 5]
+    assert plain.examples[0].positives.tolist() == [0, 1, 2, 3, 4, 5]
     assert plain.selector is None
     assert len(prepare(small, method="mixed", tuning_share=0.01).examples) == 7
     assert len(prepare(small, max_rules=1, tuning_share=0.01).examples) == 2
