@@ -92,9 +92,9 @@ class ComplEx(torch.nn.Module):
         random = torch.Generator().manual_seed(seed)
         for name, size in sizes.items():
             start = 1e-2 * torch.randn(size, 2 * rank, generator=random)
-            table = torch.nn.Embedding.from_pretrained(start, freeze=False, sparse=True)
+            table = torch.nn.Embedding(size, 2 * rank, _weight=start.clone(), sparse=True)
             self.add_module(name, table)
-            self.register_buffer(f"best_{name}", start.clone())
+            self.register_buffer(f"best_{name}", start)
         self.register_buffer("best_mrr", torch.tensor(-1.0, dtype=torch.float64))
 
     def losses(self, number: int, part: Questions) -> tuple[torch.Tensor, torch.Tensor]:
@@ -136,53 +136,55 @@ def directions(rows: Longs, relations: int) -> list[Questions]:
         rows: subject, relation and object, shape (n, 3).
         relations: how many there are.
     """
-    found = []
+    questions = []
     for near, far in ((0, 2), (2, 0)):
         for relation in range(relations):
-            mine = rows[rows[:, 1] == relation]
-            candidates, answer = np.unique(mine[:, far], return_inverse=True)
-            parts = (mine[:, near], answer, candidates)
-            found.append(Questions(*(torch.from_numpy(part.astype(np.int64)) for part in parts)))
-    return found
+            facts = rows[rows[:, 1] == relation]
+            candidates, answer = np.unique(facts[:, far], return_inverse=True)
+            parts = (facts[:, near], answer, candidates)
+            questions.append(
+                Questions(*(torch.from_numpy(part.astype(np.int64)) for part in parts))
+            )
+    return questions
 
 
 def _batches(
-    asked: Sequence[Questions], size: int, random: np.random.Generator
+    questions: Sequence[Questions], size: int, random: np.random.Generator
 ) -> Iterator[tuple[int, Questions]]:
     """Every question once, by relation, in random order."""
     cuts = []
-    for number, one in enumerate(asked):
+    for number, one in enumerate(questions):
         order = torch.from_numpy(random.permutation(len(one.subject)))
         cuts += [(number, order[start : start + size]) for start in range(0, len(order), size)]
     for place in random.permutation(len(cuts)).tolist():
         number, order = cuts[place]
-        one = asked[number]
+        one = questions[number]
         yield number, Questions(one.subject[order], one.answer[order], one.candidates)
 
 
-@torch.no_grad()  # type: ignore[untyped-decorator]
-def mean_reciprocal_rank(model: ComplEx, known: Sequence[Questions], kept: Longs) -> float:
-    """Of facts that were kept out, among the relation's objects that are not known for the subject.
+@torch.no_grad()
+def mean_reciprocal_rank(model: ComplEx, known: Sequence[Questions], held_out: Longs) -> float:
+    """Of facts held out, among the relation's objects that are not known for the subject.
 
     Ties share their mean rank; 0 for an object that the relation does not have.
     """
-    found = []
-    for relation in np.unique(kept[:, 1]).tolist():
+    reciprocals = []
+    for relation in np.unique(held_out[:, 1]).tolist():
         one = known[relation]
-        rows = torch.from_numpy(kept[kept[:, 1] == relation])
+        rows = torch.from_numpy(held_out[held_out[:, 1] == relation])
         subjects, vectors = model.entities.weight[rows[:, 0]], model.relations.weight[relation]
         scores = turned(subjects, vectors) @ model.entities.weight[one.candidates].T
         for line, (subject, _, answer) in zip(scores, rows.tolist(), strict=True):
             place = torch.searchsorted(one.candidates, answer)
             if place == len(one.candidates) or one.candidates[place] != answer:
-                found.append(0.0)
+                reciprocals.append(0.0)
                 continue
             own = line[place].item()
             line[one.answer[one.subject == subject]] = -torch.inf
             line[place] = own
             above, equal = int((line > own).sum()), int((line == own).sum())
-            found.append(1 / (above + (equal + 1) / 2))
-    return float(np.mean(found)) if found else 0.0
+            reciprocals.append(1 / (above + (equal + 1) / 2))
+    return float(np.mean(reciprocals)) if reciprocals else 0.0
 
 
 def train_embeddings(
@@ -220,13 +222,13 @@ def train_embeddings(
         raise EmptyDataError("one fact is not enough to train on", hint="name a larger corpus")
     order = np.random.default_rng(settings.seed).permutation(len(rows))
     cut = min(_KEPT, int(_FRACTION * len(rows)))
-    kept, rows = rows[order[:cut]], rows[order[cut:]]
+    held_out, rows = rows[order[:cut]], rows[order[cut:]]
     questions = directions(rows, len(table.relations))
     total = sum(len(one.subject) for one in questions)
     sizes = {"entities": len(facts.names), "relations": len(questions)}
     model = ComplEx(sizes, settings.rank, settings.seed)
     optimizer = torch.optim.Adagrad(model.parameters(), lr=settings.learning_rate)
-    before = mean_reciprocal_rank(model, questions, kept)
+    before = mean_reciprocal_rank(model, questions, held_out)
 
     def epoch_of(number: int) -> dict[str, float]:
         random = np.random.default_rng([settings.seed, number + 1])
@@ -234,7 +236,8 @@ def train_embeddings(
         for relation, part in _batches(questions, settings.batch_size, random):
             loss, norms = model.losses(relation, part)
             optimizer.zero_grad()
-            ((loss + settings.regularization * norms) / settings.batch_size).backward()
+            whole = (loss + settings.regularization * norms) / settings.batch_size
+            torch.autograd.backward(whole)
             optimizer.step()
             summed += float(loss.detach())
         if not np.isfinite(summed):
@@ -242,12 +245,13 @@ def train_embeddings(
                 f"the loss is no number after epoch {number + 1}; the last good state is kept",
                 hint="a smaller learning_rate",
             )
-        mrr = mean_reciprocal_rank(model, questions, kept)
+        mrr = mean_reciprocal_rank(model, questions, held_out)
         if not cut or mrr > float(model.get_buffer("best_mrr")):
             model.keep(mrr)
         return {"epoch": number + 1, "loss": summed / total, "mrr": mrr}
 
-    with torch.sparse.check_sparse_tensor_invariants(enable=False):  # or torch warns
+    sparse: Any = torch.sparse
+    with sparse.check_sparse_tensor_invariants(enable=False):  # or torch warns
         history = run_steps(
             epoch_of,
             {"model": model, "optimizer": optimizer},

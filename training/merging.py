@@ -85,8 +85,8 @@ def examples_of(
         if not len(hits.row):
             continue
         features, candidate = merger.features(query, searches, hits)
-        found, document = np.unique(hits.row, return_inverse=True)
-        documents = [searcher.documents[row] for row in found.tolist()]
+        rows, document = np.unique(hits.row, return_inverse=True)
+        documents = [searcher.documents[row] for row in rows.tolist()]
         holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
         right = np.zeros(int(candidate.max()) + 1, dtype=bool)
         np.logical_or.at(right, candidate, np.array(holds)[document])
@@ -137,8 +137,8 @@ def fit(examples: Sequence[Example], *, penalty: float = 1e-3) -> Doubles:
 
     step: Callable[[Callable[[], torch.Tensor]], Any] = optimizer.step
     step(loss)
-    found: Doubles = weights.detach().numpy()
-    return found
+    learned: Doubles = weights.detach().numpy()
+    return learned
 
 
 def recall_at(examples: Sequence[Example], weights: Doubles, top_k: int = 10) -> float:
@@ -239,9 +239,9 @@ def _cross_validated(examples: Sequence[Example]) -> float:
     total = 0.0
     for number in range(_FOLDS):
         rest = [one for one, f in zip(examples, fold, strict=True) if f != number]
-        held = [one for one, f in zip(examples, fold, strict=True) if f == number]
-        if held and any(one.right.any() for one in rest):
-            total += recall_at(held, fit(rest)) * len(held)
+        part = [one for one, f in zip(examples, fold, strict=True) if f == number]
+        if part and any(one.right.any() for one in rest):
+            total += recall_at(part, fit(rest)) * len(part)
     return total / max(1, len(examples))
 
 

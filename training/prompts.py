@@ -176,14 +176,14 @@ def tune_prompt(
             "no prompt fits the model", hint="take a longer context, or a larger max_input_tokens"
         )
     first.sort(key=order, reverse=True)
-    kept = first[: (len(first) + 1) // 2]
-    trials = [_tried(generator, one.name, one.template, requests, labels) for one in kept]
+    better = first[: (len(first) + 1) // 2]
+    trials = [_tried(generator, one.name, one.template, requests, labels) for one in better]
     texts = {
         "symbolic": [one.text for one in answered[:queries]],
         "first": [next(iter(entities_in(one, labels)), "") for one in requests],
     }
     return PromptTuning(
-        [*sorted(trials, key=order, reverse=True), *first[len(kept) :]],
+        [*sorted(trials, key=order, reverse=True), *first[len(better) :]],
         len(requests),
         float(np.mean([_holds(request) for request in requests])),
         unfit,

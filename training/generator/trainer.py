@@ -73,8 +73,8 @@ class Validation:
             for request, completion in zip(self.requests, completions, strict=True)
         ]
         means = mean_metrics(rows)
-        found = {name: means[name] for name in MEASURES}
-        return {**found, "merit": found["exact_match"] + 1e-3 * found["token_f1"]}
+        measures = {name: means[name] for name in MEASURES}
+        return {**measures, "merit": means["exact_match"] + 1e-3 * means["token_f1"]}
 
 
 class AnswerTrainer(MeasuredTrainer, trl.SFTTrainer):  # type: ignore[misc]

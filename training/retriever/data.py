@@ -93,10 +93,10 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     """
     split, seed, method = settings.dataset.split, settings.seed, settings.data.method
     judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
-    kept = np.random.default_rng([seed, 7]).permutation(len(judged))
+    order = np.random.default_rng([seed, 7]).permutation(len(judged))
     size = 0 if settings.validation.split else round(settings.data.tuning_share * len(judged))
-    tuned = set(kept[:size].tolist())
-    few = set(kept[size:][: settings.data.num_queries or None].tolist())
+    tuned = set(order[:size].tolist())
+    few = set(order[size:][: settings.data.num_queries or None].tolist())
     training = [query for n, query in enumerate(judged) if n in few]
     if not training:
         raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
@@ -220,8 +220,8 @@ def mine_hard_negatives(
     ]
     matcher = AnswerMatcher()
     examples = []
-    found = BM25Retriever(dataset.corpus).retrieve(queries, max(50, per_example))
-    for example, query, scored in zip(data.examples, queries, found, strict=True):
+    lists = BM25Retriever(dataset.corpus).retrieve(queries, max(50, per_example))
+    for example, query, scored in zip(data.examples, queries, lists, strict=True):
         oracle = set(data.oracle[example.query].tolist())
         hard = [
             row

@@ -61,7 +61,7 @@ class Validation:
     def _recall(self) -> Measures:
         top_k = self.settings.top_k
         if self.selector is None:
-            lists = self.retriever.retrieve(self.queries, top_k)
+            lists: Sequence[list[ScoredDocument]] = self.retriever.retrieve(self.queries, top_k)
         else:
             lists = self._by_score(self.selector, top_k)
         ranks = [
@@ -80,8 +80,8 @@ class Validation:
         """The union of every rule's search, best score first; what is stated comes before all."""
         guided = RuleGuidedRetriever(self.retriever, selector, entity_label=self._label)
         rules = selector.select(self.queries)
-        asked = [replace(query, prediction=True) for query in self.queries]
-        unions = guided.retrieve_union(asked, top_k, rules=rules)
+        predictions = [replace(query, prediction=True) for query in self.queries]
+        unions = guided.retrieve_union(predictions, top_k, rules=rules)
 
         def ordered(query: Query, place: int) -> list[ScoredDocument]:
             ranked = sorted(unions[place], key=lambda one: -max(h.score for h in one.found_by))

@@ -149,11 +149,11 @@ def train_masked(
     model = _MaskedTokens(first.auto_model)
     tokenizer: Any = encoder.tokenizer
 
-    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
-        told: torch.Tensor = model(**masked_batch(source, tokenizer, stage.batch_size, random))
-        return told
+    def loss_of(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+        loss: torch.Tensor = model(**masked_batch(source, tokenizer, stage.batch_size, random))
+        return loss
 
-    return _train(model, made, stage, loss, weights, "masked tokens")
+    return _train(model, made, stage, loss_of, weights, "masked tokens")
 
 
 def train_pairs(
@@ -176,7 +176,7 @@ def train_pairs(
         guided: share of the questions with a rule.
     """
 
-    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+    def loss_of(source: PairSource, random: np.random.Generator) -> torch.Tensor:
         batch = source.batch(stage.batch_size, random, guided=guided)
         queries, documents = embed(encoder, batch.queries), embed(encoder, batch.documents)
         return contrastive_loss(
@@ -188,7 +188,7 @@ def train_pairs(
             frozen=False,
         )
 
-    return _train(encoder, made, stage, loss, weights, "pairs")
+    return _train(encoder, made, stage, loss_of, weights, "pairs")
 
 
 def _train(
