@@ -68,7 +68,7 @@ def open_reader(
     prompts, chat = settings.prompts, settings.model.chat
     return HuggingFaceGenerator(
         model,
-        tokenizer=settings.model.tokenizer or shipped(settings.model.base),
+        tokenizer=shipped(settings.model.base),
         template=prompts.model_copy(update={"cases": cases}) if cases else prompts,
         max_new_tokens=settings.validation.max_new_tokens,
         max_input_tokens=max(1, settings.training.max_length - settings.validation.max_new_tokens),

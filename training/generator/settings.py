@@ -32,7 +32,6 @@ class ModelSection(Section):
 
     Args:
         base: the model to start from: a folder or a Hub name.
-        tokenizer: that of the base when empty.
         quantization: ``4bit`` (NF4, its scales quantized again) or ``8bit`` for the base's weights;
             none when empty.
         chat: whether prompts are put into the chat template; as the base states, else as the
@@ -41,7 +40,6 @@ class ModelSection(Section):
     """
 
     base: str
-    tokenizer: str = ""
     quantization: Literal["", "4bit", "8bit"] = ""
     chat: bool | None = None
     template: str | Mapping[str, Any] | None = None

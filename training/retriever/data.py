@@ -7,13 +7,12 @@ document; SSFT is the same without rules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
-from rulerag.evaluation import AnswerMatcher
 from rulerag.retrieval.base import latest_of
 from rulerag.retrieval.guided import (
     HeadRelationSelector,
@@ -30,7 +29,6 @@ Rows = npt.NDArray[np.int64]
 Evidence = list[tuple[int, Document]]
 """Documents with their rows of the corpus."""
 
-_NONE: Rows = np.empty(0, dtype=np.int64)
 _BRIDGES = 3
 """Entities in between that a chain is followed through, as in retrieval."""
 
@@ -43,13 +41,11 @@ class Example:
         text: the query, or query∘rule.
         query: the number of its query in :attr:`TrainingData.oracle`.
         positives: int64 array, the corpus rows that may be its positive.
-        hard: int64 array, corpus rows mined as hard negatives; may be empty.
     """
 
     text: str
     query: int
     positives: Rows
-    hard: Rows
 
 
 @dataclass(frozen=True)
@@ -116,10 +112,7 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
         others = dataset.query_set(settings.validation.split)
         order = np.random.default_rng([seed, 8]).permutation(len(others))
         tuning = [others[n] for n in order.tolist()]
-    data = TrainingData(examples, training, oracle, tuning, selector)
-    if settings.data.hard_negatives:
-        return mine_hard_negatives(data, dataset, per_example=settings.data.hard_negatives)
-    return data
+    return TrainingData(examples, training, oracle, tuning, selector)
 
 
 def _examples(
@@ -139,12 +132,12 @@ def _examples(
         rows = sorted(row_of[i] for i in dataset.qrels(split)[query.id])
         oracle.append(np.array(rows, dtype=np.int64))
         if plain:
-            examples.append(Example(query.text, number, oracle[-1], _NONE))
+            examples.append(Example(query.text, number, oracle[-1]))
         evidence = [(row, dataset.corpus[row]) for row in rows]
         for rule in rules:
             for text, found in _searches(query, rule, evidence, labels):
                 positives = np.array([row for row, _ in found], dtype=np.int64)
-                examples.append(Example(text, number, positives, _NONE))
+                examples.append(Example(text, number, positives))
     return examples, oracle
 
 
@@ -200,33 +193,3 @@ def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> Ru
         labels=dataset.labels,
         info=dataset.info,
     )
-
-
-def mine_hard_negatives(
-    data: TrainingData, dataset: RuleQADataset, *, per_example: int
-) -> TrainingData:
-    """Give each example the best of 50 BM25 documents that are neither oracle nor hold an answer.
-
-    Args:
-        data: the examples.
-        dataset: their corpus.
-        per_example: how many each gets at most.
-    """
-    from rulerag.retrieval.lexical import BM25Retriever
-
-    row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
-    queries = [
-        replace(data.queries[e.query], id=f"x{n}", text=e.text) for n, e in enumerate(data.examples)
-    ]
-    matcher = AnswerMatcher()
-    examples = []
-    lists = BM25Retriever(dataset.corpus).retrieve(queries, max(50, per_example))
-    for example, query, scored in zip(data.examples, queries, lists, strict=True):
-        oracle = set(data.oracle[example.query].tolist())
-        hard = [
-            row
-            for row, document in ((row_of[s.document.id], s.document) for s in scored)
-            if row not in oracle and matcher.first_rank([document], query.answers) is None
-        ]
-        examples.append(replace(example, hard=np.array(hard[:per_example], dtype=np.int64)))
-    return replace(data, examples=examples)

@@ -168,7 +168,6 @@ def _trained(
             Path(__file__).with_name("card.md"),
             metrics,
             model=settings.model,
-            data=settings.data,
             training=settings.training,
             seed=settings.seed,
             method=settings.data.method.upper(),

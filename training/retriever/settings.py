@@ -48,7 +48,6 @@ class DataSection(Section):
         rank_by: which rules come first.
         tuning_share: fraction of the queries kept for validation.
         num_queries: few-shot: train on so many queries, drawn by seed; 0 for all.
-        hard_negatives: BM25-mined hard negatives of each example.
         latest: keep one document of each fact, the latest, as an index with ``latest`` does.
     """
 
@@ -57,7 +56,6 @@ class DataSection(Section):
     rank_by: str = "support"
     tuning_share: float = Field(default=0.1, gt=0, lt=1)
     num_queries: int = Field(default=0, ge=0)
-    hard_negatives: int = Field(default=0, ge=0)
     latest: bool = False
 
 

@@ -66,9 +66,8 @@ class TrainingSteps:
         examples = [self.data.examples[number] for number in numbers.tolist()]
         random = np.random.default_rng([self.seed, 2, step])
         positives = np.array([random.choice(example.positives) for example in examples])
-        hard = [example.hard for example in examples]
         extra = random.integers(0, self.documents, self.extra_negatives)
-        return examples, np.concatenate([positives, *hard, extra]).astype(np.int64)
+        return examples, np.concatenate([positives, extra]).astype(np.int64)
 
     def dataset(self, prefix: str) -> Dataset:
         """The texts of all steps in order; the label of a text is its step and its place there.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
@@ -13,7 +12,6 @@ from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
-from rulerag.text import contains_answer
 from rulerag.types import Document, Fact, Query, ScoredDocument
 from tests.training.conftest import changed
 from training.retriever.data import TrainingData, with_latest_statements
@@ -147,13 +145,3 @@ def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:
     assert latest.qrels("f_r") == {"q1": {"d1": 1, "d3": 1}}
     assert set(latest.queries) == {"f_r", "f_g"}
     assert prepare(latest, tuning_share=0.01).examples[0].positives.tolist() == [0, 1]
-
-
-def test_hard_negatives_are_neither_oracle_nor_answer(world_dataset: RuleQADataset) -> None:
-    data = prepare(world_dataset, hard_negatives=3)
-    assert sum(len(e.hard) for e in data.examples) > len(data.examples)
-    for example in data.examples:
-        assert not np.isin(example.hard, data.oracle[example.query]).any()
-        answers = data.queries[example.query].answers
-        texts = [world_dataset.corpus[row].text for row in example.hard]
-        assert not any(contains_answer(text, answers) for text in texts)
