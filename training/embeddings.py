@@ -32,7 +32,8 @@ from rulerag.candidates.embeddings import Vectors
 from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation import versions
-from training.common.checkpoint import RunFolder, TrainingError, saving
+from rulerag.models import saving
+from training.common.checkpoint import ROOM, RunFolder, TrainingError
 from training.common.loop import run_steps
 from training.common.runner import print_outcome, training_parser
 from training.common.settings import TrainingSettings
@@ -262,7 +263,7 @@ def train_embeddings(
             name="epochs",
             progress=progress,
         )
-    with saving(folder.home):
+    with saving(folder.home, ROOM):
         Vectors(
             tuple(facts.names),
             tuple(table.relations.names),

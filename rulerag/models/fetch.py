@@ -20,7 +20,7 @@ from typing import Any
 
 from rulerag.cache import cache_root
 from rulerag.composition import check_choice
-from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
+from rulerag.errors import ConfigError, DataError, FingerprintError
 from rulerag.io import (
     atomic_write,
     check_folder,
@@ -29,8 +29,9 @@ from rulerag.io import (
     read_json,
     write_json,
 )
+from rulerag.models.disk import check_room, saving
 from rulerag.models.download import download_file
-from rulerag.models.gguf import ELSEWHERE, SOURCE, check_room, is_gguf, save_gguf
+from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
 from rulerag.output_folder import LOCK, locked
 
 SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
@@ -248,12 +249,8 @@ def _copy(folder: Path, names: Sequence[str], files: Path) -> None:
             raise DataError(f"holds no file {name}", path=folder)
     for name in names:
         (files / name).parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with saving(files):
             shutil.copyfile(folder / name, files / name)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be written ({error.strerror})", path=files, hint=ELSEWHERE
-            ) from error
 
 
 def _checked(files: Path, about: Mapping[str, Any], came: str) -> str:

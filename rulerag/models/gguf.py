@@ -10,14 +10,14 @@ import contextlib
 import importlib.util
 import io
 import logging
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
 
 from rulerag.cache import cache_root, remembered_fingerprint
-from rulerag.errors import DataError, DataFormatError, MissingDependencyError, OutputError
+from rulerag.errors import DataError, DataFormatError, MissingDependencyError
 from rulerag.io import made_folder, read_json, write_json
+from rulerag.models.disk import check_room, saving
 from rulerag.models.quiet import quiet_transformers
 from rulerag.output_folder import LOCK, locked, output_folder
 
@@ -25,8 +25,6 @@ logger = logging.getLogger(__name__)
 
 SOURCE = "source.json"
 """Beside the weights: where they come from. Its presence says that the folder is whole."""
-
-ELSEWHERE = "make room, name a folder on another disk with --out, or set RULERAG_CACHE"
 
 _MAGIC = b"GGUF"
 _BYTES_A_WEIGHT = 4
@@ -84,21 +82,6 @@ def gguf_info(path: str | Path) -> dict[str, Any]:
         raise DataFormatError(f"cannot be read ({error})", path=file, hint=_TORN) from error
 
 
-def check_room(folder: Path, needed: int) -> None:
-    """Refuse to begin where so many bytes do not fit.
-
-    Raises:
-        OutputError: says how many megabytes are needed, and how many are free.
-    """
-    free = shutil.disk_usage(folder).free
-    if free < needed:
-        raise OutputError(
-            f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
-            path=folder,
-            hint=ELSEWHERE,
-        )
-
-
 def save_gguf(path: str | Path, folder: str | Path) -> Path:
     """De-quantise a GGUF file into a folder of transformers: weights in float32, tokenizer.
 
@@ -124,20 +107,11 @@ def save_gguf(path: str | Path, folder: str | Path) -> Path:
     with output_folder(folder) as home:
         check_room(home, about["parameters"] * _BYTES_A_WEIGHT)
         logger.info("%s is de-quantised to float32, once", file.name)
-        try:
-            with quiet_transformers():
-                model, tokenizer = _dequantised(file, about)
-                model.save_pretrained(home)
-                tokenizer.save_pretrained(home)
-            _drop_unknown(home / "tokenizer.json", model.config.get_text_config().vocab_size)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be written ({error.strerror})", path=home, hint=ELSEWHERE
-            ) from error
-        except Exception as error:
-            if type(error).__name__ != "SafetensorError":  # what the disk said is inside
-                raise
-            raise OutputError(f"cannot be written ({error})", path=home, hint=ELSEWHERE) from error
+        with saving(home), quiet_transformers():
+            model, tokenizer = _dequantised(file, about)
+            model.save_pretrained(home)
+            tokenizer.save_pretrained(home)
+        _drop_unknown(home / "tokenizer.json", model.config.get_text_config().vocab_size)
         stated = {
             "file": file.name,
             "sha256": remembered_fingerprint(file),

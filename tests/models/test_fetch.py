@@ -19,7 +19,7 @@ import pytest
 from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
-from rulerag.models import SOURCE, fetch_model, find_model, model_folder
+from rulerag.models import SOURCE, fetch_model, find_model, model_folder, saving
 from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
 
@@ -245,3 +245,16 @@ def test_names(tmp_path: Path) -> None:
     assert find_model("org/model") == "org/model"
     assert find_model("rulerag-nano-llama") == model_folder("rulerag-nano-llama")
     assert (model_folder("rulerag-nano-encoder") / "config.json").is_file()
+
+
+def test_what_a_full_disk_makes_libraries_say(tmp_path: Path) -> None:
+    for error, told in (
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (Exception("I/O error: No space left on device (os error 28)"), "No space left on device"),
+        (RuntimeError("[enforce fail at inline_container.cc:672] . pos"), "as on a full disk"),
+    ):
+        with pytest.raises(OutputError, match=told) as caught, saving(tmp_path):
+            raise error
+        assert caught.value.path == tmp_path and "make room" in str(caught.value.hint)
+    with pytest.raises(RuntimeError, match="something else"), saving(tmp_path):
+        raise RuntimeError("something else")

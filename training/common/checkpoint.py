@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rulerag.errors import ConfigError, OutputError, RuleRAGError
+from rulerag.errors import ConfigError, RuleRAGError
 from rulerag.io import prepare_folder, read_json, write_json, write_text
 from rulerag.output_folder import hold_folder
 
@@ -16,7 +14,8 @@ if TYPE_CHECKING:
     from training.common.settings import TrainingSettings
 
 _FINISHED = "metrics.json"
-_ROOM = "make room and start it again: it goes on from what it kept last"
+ROOM = "make room and start it again: it goes on from what it kept last"
+"""What to do when a disk is full."""
 
 
 class TrainingError(RuleRAGError):
@@ -94,31 +93,3 @@ class RunFolder:
         (self.work / "state.pt").unlink(missing_ok=True)
         for checkpoint in self.work.glob("checkpoint-*"):
             shutil.rmtree(checkpoint)
-
-
-@contextmanager
-def saving(place: Path) -> Iterator[None]:
-    """What libraries raise when a disk is full, each in its own way, as one error.
-
-    Args:
-        place: what is written.
-
-    Raises:
-        OutputError: it cannot be written.
-    """
-    try:
-        yield
-    except RuleRAGError as error:
-        if isinstance(error, OutputError) and error.hint is None:
-            raise OutputError(error.message, path=error.path, hint=_ROOM) from error
-        raise
-    except Exception as error:
-        if isinstance(error, OSError):
-            reason = error.strerror
-        elif "os error" in str(error):  # safetensors and tokenizers, which are written in Rust
-            reason = str(error)
-        elif "inline_container" in str(error) or "PytorchStreamWriter" in str(error):
-            reason = "the file ended early, as on a full disk"  # torch counts bytes
-        else:
-            raise
-        raise OutputError(f"cannot be written ({reason})", path=place, hint=_ROOM) from error

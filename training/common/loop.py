@@ -11,7 +11,8 @@ from tqdm import tqdm
 
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import atomic_write
-from training.common.checkpoint import TrainingError, saving
+from rulerag.models import saving
+from training.common.checkpoint import ROOM, TrainingError
 
 
 def run_steps(
@@ -62,7 +63,7 @@ def run_steps(
             bar.update()
             if state is not None and (len(rows) % every == 0 or len(rows) == steps):
                 values = {part: value.state_dict() for part, value in parts.items()}
-                with saving(state), atomic_write(state, "wb") as file:
+                with saving(state, ROOM), atomic_write(state, "wb") as file:
                     torch.save({"settings": settings, "rows": rows, "parts": values}, file)
     return rows
 

@@ -14,8 +14,8 @@ from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from rulerag.errors import GenerationError, RetrievalError
 from rulerag.io import write_text
-from rulerag.models import quiet_transformers
-from training.common.checkpoint import TrainingError, saving
+from rulerag.models import quiet_transformers, saving
+from training.common.checkpoint import ROOM, TrainingError
 from training.common.processes import Processes
 
 Measures = dict[str, float]
@@ -130,7 +130,7 @@ class MeasuredTrainer(_Trainer):  # type: ignore[misc]
 
     def _save_checkpoint(self, *arguments: Any, **options: Any) -> None:
         work = Path(self.args.output_dir)
-        with saving(work):
+        with saving(work, ROOM):
             super()._save_checkpoint(*arguments, **options)
         # Each process writes its random state into the first one's checkpoint.
         self.accelerator.wait_for_everyone()

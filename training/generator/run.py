@@ -21,9 +21,9 @@ from typing import TYPE_CHECKING, Any
 
 from rulerag.console import guarded
 from rulerag.io import write_json
-from rulerag.models import known_models
+from rulerag.models import known_models, saving
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder, saving
+from training.common.checkpoint import ROOM, RunFolder
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.generator.data import make_instructions
@@ -133,7 +133,7 @@ def _trained(
     if processes.is_main:
         if metrics["best_step"] == 0:
             restore_start(trainer.model, settings)
-        with saving(folder.home):
+        with saving(folder.home, ROOM):
             save_model(trainer.model, settings, folder.home)
             reader.tokenizer.save_pretrained(folder.home)
             write_json(folder.home / "prompt.json", prompt)

@@ -22,10 +22,11 @@ import torch
 
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
+from rulerag.models import saving
 from rulerag.retrieval.dense import DenseRetriever, embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder, saving
+from training.common.checkpoint import ROOM, RunFolder
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.retriever.data import prepare, with_latest_statements
@@ -161,7 +162,7 @@ def _trained(
     if processes.is_main:
         if metrics["best_step"] == 0:
             query = encoder("query")
-        with saving(folder.home):
+        with saving(folder.home, ROOM):
             document.save(folder.home / "document_encoder")
             query.save(folder.home)
         card = write_card(
