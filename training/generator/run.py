@@ -103,7 +103,7 @@ def _trained(
         reader.tokenizer,
         rows,
         Validation(reader, settings, data.tuning, processes),
-        folder.home,
+        folder.work,
         processes,
         progress=progress and processes.is_main,
         callbacks=callbacks,

@@ -114,7 +114,7 @@ def make_trainer(
     tokenizer: Any,
     rows: Sequence[dict[str, list[int]]],
     validation: Validation,
-    home: Path,
+    work: Path,
     processes: Processes,
     *,
     progress: bool = False,
@@ -128,7 +128,7 @@ def make_trainer(
         tokenizer: of the model.
         rows: ``input_ids`` and ``labels``.
         validation: measures the model.
-        home: the folder of the run.
+        work: the folder of its checkpoints.
         processes: where it runs.
         progress: show a progress bar.
         callbacks: further ones of the trainer.
@@ -137,7 +137,7 @@ def make_trainer(
     data = Dataset.from_list([*rows, BLANK])
     trainer = AnswerTrainer(
         model=model,
-        args=trainer_arguments(settings, home / "run", processes, progress=progress),
+        args=trainer_arguments(settings, work, processes, progress=progress),
         train_dataset=data,
         eval_dataset=data.select([0]),  # asked for by name only: validation generates
         data_collator=LeftPadded(tokenizer),

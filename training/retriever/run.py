@@ -138,7 +138,7 @@ def _trained(
         corpus.vectors,
         Validation(settings, dataset, data, retriever, processes),
         processes,
-        folder.home,
+        folder.work,
         progress=progress,
         callbacks=callbacks,
     )

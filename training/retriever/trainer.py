@@ -152,7 +152,7 @@ def make_trainer(
     vectors: Floats,
     measure: Callable[[Any], Measures],
     processes: Processes,
-    home: Path,
+    work: Path,
     *,
     progress: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
@@ -166,7 +166,7 @@ def make_trainer(
         vectors: those of the corpus.
         measure: of the model, see :class:`~training.common.trainer.MeasuredTrainer`.
         processes: where it runs.
-        home: the folder of the run.
+        work: the folder of its checkpoints.
         progress: show a progress bar.
         callbacks: further ones of the trainer.
 
@@ -185,7 +185,7 @@ def make_trainer(
     arguments = make_arguments(
         SentenceTransformerTrainingArguments,
         settings,
-        home / "run",
+        work,
         processes,
         every=settings.validation.every or steps.per_epoch,
         progress=progress,
