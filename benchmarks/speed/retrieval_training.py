@@ -18,7 +18,6 @@ from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
 from rulerag.synthetic import World
 from training.common.processes import Processes
-from training.common.trainer import WholeCheckpoints
 from training.retriever.data import prepare
 from training.retriever.settings import RetrieverSettings
 from training.retriever.trainer import TrainingSteps, make_trainer
@@ -64,8 +63,7 @@ def measure_training_step(
         drawn = TrainingSteps(prepare(dataset, settings), len(vectors), settings)
         trainer = make_trainer(
             settings,
-            encoder.model,
-            encoder.query_prefix,
+            encoder,
             drawn,
             vectors,
             lambda _: {"merit": 0.0},
@@ -73,7 +71,6 @@ def measure_training_step(
             Path(folder),
         )
         # The steps alone: no validation, no checkpoint.
-        trainer.remove_callback(WholeCheckpoints)
         arguments = trainer.args
         arguments.eval_strategy = arguments.save_strategy = "no"
         arguments.eval_on_start = arguments.load_best_model_at_end = False

@@ -58,7 +58,7 @@ SHORT = ("max_steps=2", "every=1", "batch_size=8", "extra_negatives=4", "max_que
 READING_SHORT = (
     "training.max_steps=2",
     "training.batch_size=4",
-    "validation.parts=2",
+    "validation.every=0.5",
     "validation.max_queries=3",
     "validation.max_new_tokens=6",
     "data.samples=16",

@@ -1,8 +1,7 @@
-"""What the two makers of models share: steps that a killed run goes on with, and arguments."""
+"""A loop of steps that a killed run goes on with, for what no library's trainer trains."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import torch
 from tqdm import tqdm
 
-from rulerag.errors import ConfigError
-from rulerag.io import prepare_folder
-from training.common.checkpoint import TrainingError, load_state, save_state
+from rulerag.errors import ConfigError, DataFormatError
+from rulerag.io import atomic_write
+from rulerag.models import saving
+from training.common.checkpoint import ROOM, TrainingError
 
 
 def run_steps(
@@ -40,19 +40,21 @@ def run_steps(
 
     Raises:
         ConfigError: the file is of other settings.
+        DataFormatError: it cannot be read.
+        OutputError: it cannot be written.
     """
     rows: list[dict[str, float]] = []
     if state is not None and state.exists():
-        kept = load_state(state)
-        if kept["settings"] != settings:
+        stored = _load(state)
+        if stored["settings"] != settings:
             raise ConfigError(
                 f"{state} was trained with other settings",
                 key="out",
                 hint="choose another --out, or remove that folder",
             )
-        rows = kept["rows"]
+        rows = stored["rows"]
         for part, value in parts.items():
-            value.load_state_dict(kept["parts"][part])
+            value.load_state_dict(stored["parts"][part])
     bar = tqdm(desc=name, initial=len(rows), total=steps, disable=not progress, mininterval=10)
     with bar:
         for step in range(len(rows), steps):
@@ -61,7 +63,8 @@ def run_steps(
             bar.update()
             if state is not None and (len(rows) % every == 0 or len(rows) == steps):
                 values = {part: value.state_dict() for part, value in parts.items()}
-                save_state(state, {"settings": settings, "rows": rows, "parts": values})
+                with saving(state, ROOM), atomic_write(state, "wb") as file:
+                    torch.save({"settings": settings, "rows": rows, "parts": values}, file)
     return rows
 
 
@@ -87,34 +90,13 @@ def descend(optimizer: torch.optim.Optimizer, loss: torch.Tensor, rate: float) -
     optimizer.step()
 
 
-def maker_parser(program: str, description: str, example: str) -> argparse.ArgumentParser:
-    """The arguments that both makers take.
-
-    Args:
-        program: how the program is called.
-        description: what it does.
-        example: a command that works.
-    """
-    parser = argparse.ArgumentParser(
-        prog=f"python -m {program}", description=description, epilog=f"example: {example}"
-    )
-    parser.add_argument(
-        "--out", required=True, type=Path, help="the folder to write; OUT.run holds its state"
-    )
-    parser.add_argument("--graph", type=Path, action="append", default=[], help="a graph folder")
-    parser.add_argument("--threads", type=int, help="of torch")
-    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (0)")
-    parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    return parser
-
-
-def begin_making(arguments: argparse.Namespace) -> tuple[Path, Path]:
-    """The folder of the model and that of its state, both made when missing.
-
-    Args:
-        arguments: of :func:`maker_parser`; the number of threads is set by them.
-    """
-    if arguments.threads:
-        torch.set_num_threads(arguments.threads)
-    out = prepare_folder(arguments.out)
-    return out, prepare_folder(out.with_name(f"{out.name}.run"))
+def _load(place: Path) -> dict[str, Any]:
+    try:
+        loaded: dict[str, Any] = torch.load(place, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError) as error:
+        raise DataFormatError(
+            f"is no checkpoint ({str(error).splitlines()[0]})",
+            path=place,
+            hint="remove the folder and train again",
+        ) from error
+    return loaded

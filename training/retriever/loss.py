@@ -19,11 +19,11 @@ def negatives_mask(
     Args:
         documents: shape (d,), corpus rows; may repeat.
         positive: shape (q,), for each query the place of its positive in ``documents``.
-        oracle: for each query the corpus rows that answer it.
+        oracle: for each query the corpus rows that answer it, that of its positive among them.
 
     Returns:
         Shape (q, d), True where the document is left out of the query's softmax: it is one of its
-        oracle documents, or the positive's own document again, and not the positive itself.
+        oracle documents, the positive's own document again too, and not the positive itself.
     """
     unique, place = np.unique(documents, return_inverse=True)
     hit = np.zeros((len(oracle), len(unique)), dtype=bool)
@@ -31,10 +31,8 @@ def negatives_mask(
         at = np.searchsorted(unique, rows)
         at[at == len(unique)] = 0
         hit[number, at[unique[at] == rows]] = True
-    queries = np.arange(len(oracle))
-    hit[queries, place[positive]] = True
     mask: npt.NDArray[np.bool_] = hit[:, place]
-    mask[queries, positive] = False
+    mask[np.arange(len(oracle)), positive] = False
     return mask
 
 
@@ -45,10 +43,11 @@ def contrastive_loss(
     excluded: torch.Tensor,
     *,
     temperature: float = 0.01,
-    reduction: str = "mean",
     frozen: bool = True,
 ) -> torch.Tensor:
     """``-log exp(cos(q, d+)/t) / sum exp(cos(q, d)/t)`` over the positive and the negatives.
+
+    The mean over the queries.
 
     Args:
         queries: shape (q, dim).
@@ -56,7 +55,6 @@ def contrastive_loss(
         positive: shape (q,), the place of each query's positive in ``documents``.
         excluded: shape (q, d), True for documents that are neither positive nor negative.
         temperature: t.
-        reduction: ``mean`` over the queries, or ``sum``.
         frozen: let gradients flow to the queries alone.
 
     References:
@@ -69,4 +67,4 @@ def contrastive_loss(
     )
     scores = left @ right.T / temperature
     scores = scores.masked_fill(excluded, -torch.inf)
-    return torch.nn.functional.cross_entropy(scores, positive, reduction=reduction)
+    return torch.nn.functional.cross_entropy(scores, positive)
