@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from rulerag.errors import ExplanationError, ProbeBudgetError, SamplingError
@@ -26,12 +25,12 @@ from rulerag.explanation.probing import (
 from rulerag.explanation.records import DocumentSet, Spoiler
 from rulerag.explanation.search import (
     ClaimSets,
-    CoarseToFine,
     RandomSubsets,
     SampledSearch,
     exact_sets,
+    first_prefixes,
 )
-from rulerag.explanation.units import LEVELS, Priors, opened, scores_of
+from rulerag.explanation.units import LEVELS, opened
 from rulerag.text import normalize_answer
 from rulerag.views import Picture, lattice_picture
 
@@ -106,7 +105,6 @@ class ExplanationRun:
         settings: how it is explained.
         judging: what decides.
         origin: where the answer comes from.
-        expected: places of what probably decides; it is looked into first.
 
     Attributes:
         failure: what the answer function failed with, where that ended the last run early.
@@ -118,7 +116,6 @@ class ExplanationRun:
         settings: ExplainSettings,
         judging: Judging,
         origin: Origin,
-        expected: Sequence[int] = (),
     ) -> None:
         self.asked, self.settings, self.origin = asked, settings, origin
         self.engine = ProbeEngine.of_asked(asked, on_batch=self._batch)
@@ -134,7 +131,6 @@ class ExplanationRun:
             settings.seed,
             settings.subsets,
         )
-        self._expected = frozenset(expected)
         self._claims: list[Claim] = []
         self._predicates: list[Predicate] = []
         self._sets: list[ClaimSets | None] = []
@@ -222,26 +218,23 @@ class ExplanationRun:
         Raises:
             ConfigError: there is no such level, or nothing to cut.
         """
-        context, chosen = self.asked.context, set(places)
+        context = self.asked.context
         units = opened(context.units, places, context.whole, level)
-        whole = {unit.passage.label for n, unit in enumerate(context.units) if n not in chosen}
-        expected = [n for n, unit in enumerate(units) if unit.passage.label not in whole]
         finest = max((unit.level for unit in units), key=LEVELS.index)
         # Other subsets than those that led here.
         changed = {"seed": self.settings.seed + 1, "level": finest}
         settings = ExplainSettings.joined(self.settings, changed)
-        asked, origin = (
-            self.asked.finer(context.finer(units)),
-            replace(self.origin, text=self._text),
+        origin = replace(self.origin, text=self._text)
+        return ExplanationRun(
+            self.asked.finer(context.finer(units)), settings, self._judging, origin
         )
-        return ExplanationRun(asked, settings, self._judging, origin, expected)
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
         self.asked.reopen(None)
         self.engine.allow(None)
         predicate = self._predicate(claim.text)
-        *_, (_, sets) = self._search(claim, predicate)
+        *_, (_, sets) = self._search(predicate)
         return self._explained_claim(claim, predicate, sets)
 
     def makes(self, place: int, output: str) -> bool:
@@ -304,7 +297,7 @@ class ExplanationRun:
             missing = 0
         free = max(0, asked.workers - missing - 2)
         if later and free and self.settings.hurry:
-            later = [*self._first_splits(free + 1), *later]
+            later = [*first_prefixes(asked.num_sources, free + 1), *later]
         if asked.num_sources or not asked.context.passages:
             engine.probe([self._full, 0], list(dict.fromkeys(later))[:free])
         if self._text is None:
@@ -313,13 +306,6 @@ class ExplanationRun:
             refuse_chance(asked, self.full_output, self._text)
         if not self._claims:
             self._make_claims(self._text)
-
-    def _first_splits(self, width: int) -> list[int]:
-        """What the search asks first, unless the answer's words tell it to begin elsewhere."""
-        if self._text is not None and not self._claims:
-            self._make_claims(self._text)
-        claim = self._claims[0] if self._claims else Claim("", 0, 0)
-        return self._order(claim).first(self.asked.num_sources, width)
 
     def _make_claims(self, text: str) -> None:
         left = len(text) - len(text.lstrip())
@@ -336,7 +322,7 @@ class ExplanationRun:
         texts = [passage.text for passage in self.asked.context.whole]
         return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
 
-    def _search(self, claim: Claim, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
+    def _search(self, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
         """What a claim rests on, again and again as more is known."""
         if self.asked.num_sources <= self._exact:
             yield "claim", exact_sets(self.engine, predicate)
@@ -347,7 +333,6 @@ class ExplanationRun:
             self._draws,
             each=self.settings.each,
             width=self._width,
-            order=self._order(claim),
         )
         for kind in search.run():
             yield kind, search.sets()
@@ -355,7 +340,7 @@ class ExplanationRun:
 
     def _explain(self, place: int) -> None:
         before = self._sets[place]
-        for kind, sets in self._search(self._claims[place], self._predicates[place]):
+        for kind, sets in self._search(self._predicates[place]):
             self._sets[place] = sets
             if kind != "claim":
                 self._on_event(Event(kind, self, place))
@@ -393,25 +378,6 @@ class ExplanationRun:
         if left is not None:
             self.engine.allow(left - (self._scoring.num_probes - before))
         return values
-
-    @cached_property
-    def _priors(self) -> Priors:
-        """What scores and a coarser explanation say of each source."""
-        context, signs = self.asked.context, list[list[float]]()
-        sources = [context.units[place] for place in self._places]
-        if scores := scores_of(context.documents):
-            signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
-        signs.append([float(place in self._expected) for place in self._places])
-        return Priors([unit.passage.text for unit in sources], signs)
-
-    def _order(self, claim: Claim) -> CoarseToFine:
-        """What is tried first for one claim among many documents."""
-        inside = [self.asked.context.units[place].inside for place in self._places]
-        groups = [
-            [(*path[:depth], *([n] if len(path) < depth else [])) for n, path in enumerate(inside)]
-            for depth in range(1, 1 + max(map(len, inside), default=0))
-        ]
-        return CoarseToFine(groups, self._priors.weights(claim.text))
 
     # --- what is known ----
 

@@ -10,7 +10,7 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.search.bets import ShareBets, samples_needed, shown_together
-    from rulerag.explanation.search.border import BorderSearch, CoarseToFine, RuleOracle
+    from rulerag.explanation.search.border import BorderSearch, RuleOracle, first_prefixes
     from rulerag.explanation.search.certified import CertifiedMiner
     from rulerag.explanation.search.draws import RandomSubsets, by_size
     from rulerag.explanation.search.exact import MAX_EXACT_SOURCES, DualMiner, MonoMiner

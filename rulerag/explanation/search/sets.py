@@ -29,7 +29,7 @@ from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_
 from rulerag.explanation.probing import OutputPredicate, Predicate, PredicateValues, ProbeEngine
 from rulerag.explanation.records import Certificate, DocumentSet, Spoiler
 from rulerag.explanation.search.bets import ShareBets, lower_bound, samples_needed, shown_together
-from rulerag.explanation.search.border import BorderSearch, CoarseToFine, RuleOracle
+from rulerag.explanation.search.border import BorderSearch, RuleOracle
 from rulerag.explanation.search.draws import ROUND_RISKS, RandomSubsets, by_size
 from rulerag.explanation.search.exact import DualMiner
 
@@ -129,7 +129,6 @@ class SampledSearch:
         kind: ``retention`` (sets that are enough) or ``omission`` (sets without which it is gone).
         each: every set is shown by itself; else what all sets of the claim predict together.
         width: how many subsets the search may ask at once without a need for all of them.
-        order: what is tried first among many sources; it changes no result that was shown.
 
     Attributes:
         ended: what ended the search early, in words.
@@ -144,13 +143,10 @@ class SampledSearch:
         kind: str = "retention",
         each: bool = False,
         width: int = 1,
-        order: CoarseToFine | None = None,
     ) -> None:
         self._engine, self._draws, self._each = engine, draws, each
         self._oracle = RuleOracle(kind, engine, predicate)
-        self._border = BorderSearch(
-            self._oracle, _MAX_SIZE, _MAX_SEARCH, draws.seed, width, order or CoarseToFine()
-        )
+        self._border = BorderSearch(self._oracle, _MAX_SIZE, _MAX_SEARCH, draws.seed, width)
         self._spoilers: list[tuple[int, int, str]] = []
         self._together = draws.untested
         self.ended = ""

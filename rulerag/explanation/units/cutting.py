@@ -47,13 +47,11 @@ class Unit:
         spans: where it stands: places of documents from 0, the first character and the one behind
             the last; disjoint from those of every other unit.
         level: one of :data:`LEVELS`.
-        inside: what it is a part of, from coarse to fine.
     """
 
     passage: Passage
     spans: tuple[tuple[int, int, int], ...]
     level: str
-    inside: tuple[str, ...] = ()
 
 
 def units_of(documents: Sequence[Any], passages: Sequence[Passage], level: str) -> list[Unit]:
@@ -74,12 +72,9 @@ def units_of(documents: Sequence[Any], passages: Sequence[Passage], level: str) 
     if level == BY_RULE:
         return _numbered(_groups(passages, [(*one.rules, _NO_RULE)[0] for one in passages]))
     check_choice("level", level, (*LEVELS, BY_RULE))
-    origins = origins_of(documents)
     if level == "group":
-        return _numbered(_groups(passages, origins))
-    inside = [(name,) for name in origins] if origins else [()] * len(passages)
-    whole = map(_document, passages, inside)
-    return _numbered([part for unit in whole for part in _down_to(unit, level)])
+        return _numbered(_groups(passages, origins_of(documents)))
+    return _numbered([part for one in passages for part in _down_to(_document(one), level)])
 
 
 def opened(
@@ -117,9 +112,9 @@ def opened(
     return _numbered(made)
 
 
-def _document(passage: Passage, inside: tuple[str, ...]) -> Unit:
+def _document(passage: Passage) -> Unit:
     """A whole document as one unit."""
-    return Unit(passage, ((passage.index, 0, len(passage.text)),), "document", inside)
+    return Unit(passage, ((passage.index, 0, len(passage.text)),), "document")
 
 
 def _finer(unit: Unit, passages: Sequence[Passage], level: str | None) -> list[Unit]:
@@ -134,8 +129,7 @@ def _finer(unit: Unit, passages: Sequence[Passage], level: str | None) -> list[U
 def _opened(unit: Unit, passages: Sequence[Passage], level: str) -> list[Unit]:
     if unit.level != "group":
         return _down_to(unit, level)
-    inside = (*unit.inside, unit.passage.label)
-    whole = [_document(passages[place], inside) for place, _, _ in unit.spans]
+    whole = (_document(passages[place]) for place, _, _ in unit.spans)
     return [part for one in whole for part in _down_to(one, level)]
 
 
@@ -166,7 +160,7 @@ def _cut(unit: Unit, level: str) -> list[Unit]:
             level=level,
             spans=(where,),
         )
-        parts.append(Unit(passage, (where,), level, (*unit.inside, number)))
+        parts.append(Unit(passage, (where,), level))
     return parts
 
 
