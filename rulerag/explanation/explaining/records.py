@@ -71,7 +71,7 @@ class ExplainedClaim(Record):
         complete: whether there is no further set, as far as was shown.
         attributions: what each document with a text counts, by method, where that was asked for.
         steps: how many different outputs each step decided
-            (:data:`rulerag.explanation.claims.verdicts.STEPS`).
+            (:data:`rulerag.explanation.claims.STEPS`).
     """
 
     text: str

@@ -21,6 +21,7 @@ from rulerag.explanation.probing import (
     Predicate,
     PredicateValues,
     ProbeEngine,
+    refuse_another_answer,
 )
 from rulerag.explanation.records import DocumentSet, Spoiler
 from rulerag.explanation.search import (
@@ -471,9 +472,4 @@ def refuse_chance(
     if not asked.repeats:
         asked.repeat(1)
         asked([])
-    third = asked.repeats[-1]
-    if normalize_answer(read(third)) != normalize_answer(read(second)):
-        raise SamplingError(
-            f"the generator says {read(second)!r} and then {read(third)!r} to the same request",
-            hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
-        )
+    refuse_another_answer(read(second), read(asked.repeats[-1]))

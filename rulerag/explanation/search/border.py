@@ -5,7 +5,7 @@ that assumption it finds every minimal set that holds and proves that there is n
 without one of them lies inside a set that was seen to fail. Where the assumption is wrong, that
 proof stands all the same, since a set inside a failing one is the source of no valid rule; what
 has to be shown otherwise is that the sets found are valid
-(:mod:`~rulerag.explanation.search.bets`).
+(:mod:`~rulerag.explanation.search.sampling`).
 
 A set is the sources that a rule speaks of: for a retention rule those kept, for an omission rule
 those removed. Either way a rule is valid when the condition holds for the set and for everything

@@ -14,8 +14,7 @@ import rulerag
 from rulerag.errors import ConfigError
 from rulerag.explanation.explaining import Why
 from rulerag.explanation.units import NEUTRAL, Context
-from rulerag.explanation.units.context import neutral_text
-from rulerag.explanation.units.cutting import clause_spans, section_spans
+from rulerag.explanation.units.context import clause_spans, neutral_text, section_spans
 from rulerag.text import prose_spans
 
 QUESTION = "When does the moon melt?"
