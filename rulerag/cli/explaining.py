@@ -198,7 +198,7 @@ def _bar(most: int, *, quiet: bool) -> tqdm[Any]:
 
 def _counter(bar: tqdm[Any], before: int) -> EventHook:
     """Moves a bar on by the calls of an explanation."""
-    return lambda event: bar.update(before + event.run.asked.calls - bar.n)
+    return lambda event: bar.update(before + event.run.function.calls - bar.n)
 
 
 def _in_words(explanation: Explanation, answers: Sequence[Answer], phrases: Phrases) -> Explanation:

@@ -17,7 +17,7 @@ from rulerag.explanation.explaining.text import notes_of
 from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.probing import (
     CHARACTERS_A_TOKEN,
-    AskedFunction,
+    AnswerFunction,
     Predicate,
     PredicateValues,
     ProbeEngine,
@@ -102,7 +102,7 @@ class ExplanationRun:
     """Explains one answer as far as it is allowed to, and can go on.
 
     Args:
-        asked: the answer function with question and documents.
+        function: the answer function with question and documents.
         settings: how it is explained.
         judging: what decides.
         origin: where the answer comes from.
@@ -113,20 +113,22 @@ class ExplanationRun:
 
     def __init__(
         self,
-        asked: AskedFunction,
+        function: AnswerFunction,
         settings: ExplainSettings,
         judging: Judging,
         origin: Origin,
     ) -> None:
-        self.asked, self.settings, self.origin = asked, settings, origin
-        self.engine = ProbeEngine.of_asked(asked, on_batch=self._batch)
+        self.function, self.settings, self.origin = function, settings, origin
+        self.engine = ProbeEngine.from_answer_function(
+            function, on_batch=lambda: self._on_event(Event("calls", self))
+        )
         self.failure: ExplanationError | None = None
         self._judging, self._text = judging, origin.text
-        self._full, self._places = full_mask(asked.num_sources), asked.context.places
+        self._full, self._places = full_mask(function.num_sources), function.context.places
         self._exact = settings.exact_up_to(own=origin.own)
-        self._width = asked.workers if settings.hurry else 1
+        self._width = function.workers if settings.hurry else 1
         self._draws = RandomSubsets(
-            asked.num_sources,
+            function.num_sources,
             settings.validity,
             settings.confidence,
             settings.seed,
@@ -143,7 +145,7 @@ class ExplanationRun:
     @property
     def calls(self) -> int | None:
         """How many calls the settings allow."""
-        return self.settings.calls(self.asked.num_sources, own=self.origin.own)
+        return self.settings.calls(self.function.num_sources, own=self.origin.own)
 
     @property
     def full_output(self) -> str | None:
@@ -152,7 +154,7 @@ class ExplanationRun:
 
     def cancel(self) -> None:
         """Stop asking, with what is certain so far; from any thread."""
-        self.asked.cancel()
+        self.function.cancel()
 
     def run(
         self,
@@ -172,7 +174,7 @@ class ExplanationRun:
             PredicateError: what decides about outputs failed.
             SamplingError: a generator answers by chance.
         """
-        self.asked.reopen(max_seconds)
+        self.function.reopen(max_seconds)
         self.engine.allow(budget)
         self._on_event = on_event or (lambda event: None)
         self._ended, self.failure = "", None
@@ -219,7 +221,7 @@ class ExplanationRun:
         Raises:
             ConfigError: there is no such level, or nothing to cut.
         """
-        context = self.asked.context
+        context = self.function.context
         units = opened(context.units, places, context.whole, level)
         finest = max((unit.level for unit in units), key=LEVELS.index)
         # Other subsets than those that led here.
@@ -227,12 +229,12 @@ class ExplanationRun:
         settings = ExplainSettings.joined(self.settings, changed)
         origin = replace(self.origin, text=self._text)
         return ExplanationRun(
-            self.asked.finer(context.finer(units)), settings, self._judging, origin
+            self.function.finer(context.finer(units)), settings, self._judging, origin
         )
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
-        self.asked.reopen(None)
+        self.function.reopen(None)
         self.engine.allow(None)
         predicate = self._predicate(claim.text)
         *_, (_, sets) = self._search(predicate)
@@ -253,7 +255,7 @@ class ExplanationRun:
             samples: of the explainer.
             budget: so many further calls.
         """
-        self.asked.reopen(None)
+        self.function.reopen(None)
         self.engine.allow(budget)
         values, enough = attributions(
             self.engine, self._predicates[place], [method], samples=samples, seed=self.settings.seed
@@ -272,7 +274,7 @@ class ExplanationRun:
         made = values(self.engine.known_codes(masks)).tolist()
         sets = self._sets[place] or ClaimSets()
         return lattice_picture(
-            [self.asked.context.passages[place].called for place in self._places],
+            [self.function.context.passages[place].called for place in self._places],
             dict(zip(masks, made, strict=True)),
             [mask_of(one) for one in sets.retention],
             outputs=outputs,
@@ -281,30 +283,27 @@ class ExplanationRun:
 
     # --- asking ----
 
-    def _batch(self, *_: object) -> None:
-        self._on_event(Event("calls", self))
-
     def _begin(self) -> None:
         """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""
-        engine, asked, later = self.engine, self.asked, list[int]()
-        if asked.num_sources > self._exact and not self.settings.each:
+        engine, function, later = self.engine, self.function, list[int]()
+        if function.num_sources > self._exact and not self.settings.each:
             later = [mask for mask in self._draws.round(0) if mask not in (self._full, 0)]
         repeats = self.settings.repeats or (1 if self.origin.deterministic else 2)
-        missing, left = max(0, repeats - 1 - len(asked.repeats)), engine.left
+        missing, left = max(0, repeats - 1 - len(function.repeats)), engine.left
         if missing and (left is None or left - 2 >= missing):
-            asked.repeat(missing)
+            function.repeat(missing)
             engine.allow(None if left is None else left - missing)
         else:
             missing = 0
-        free = max(0, asked.workers - missing - 2)
+        free = max(0, function.workers - missing - 2)
         if later and free and self.settings.hurry:
-            later = [*first_prefixes(asked.num_sources, free + 1), *later]
-        if asked.num_sources or not asked.context.passages:
+            later = [*first_prefixes(function.num_sources, free + 1), *later]
+        if function.num_sources or not function.context.passages:
             engine.probe([self._full, 0], list(dict.fromkeys(later))[:free])
         if self._text is None:
             self._text = engine.probe([self._full])[0]
         elif self.origin.deterministic:
-            refuse_chance(asked, self.full_output, self._text)
+            refuse_chance(function, self.full_output, self._text)
         if not self._claims:
             self._make_claims(self._text)
 
@@ -320,12 +319,12 @@ class ExplanationRun:
         own = self._judging
         if own.predicate is not None:
             return own.predicate
-        texts = [passage.text for passage in self.asked.context.whole]
-        return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
+        texts = [passage.text for passage in self.function.context.whole]
+        return SameClaim(claim, self.function.question, texts, own.entailment, own.judge)
 
     def _search(self, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
         """What a claim rests on, again and again as more is known."""
-        if self.asked.num_sources <= self._exact:
+        if self.function.num_sources <= self._exact:
             yield "claim", exact_sets(self.engine, predicate)
             return
         search = SampledSearch(
@@ -391,20 +390,20 @@ class ExplanationRun:
             )
             for place, claim in enumerate(self._claims)
         )
-        asked, price = self.asked, self.settings.price
+        function, price = self.function, self.settings.price
         scored = self._scoring
-        characters = asked.prompt_characters, asked.answer_characters
+        characters = function.prompt_characters, function.answer_characters
         tokens = [number // CHARACTERS_A_TOKEN for number in characters]
         made = Explanation(
-            question=asked.question,
+            question=function.question,
             text=self._text or "",
-            documents=asked.context.passages,
+            documents=function.context.passages,
             claims=claims,
             empty=self.engine.output(0),
-            num_calls=asked.calls + (scored.num_probes if scored else 0),
+            num_calls=function.calls + (scored.num_probes if scored else 0),
             seconds=self.engine.seconds + (scored.seconds if scored else 0.0),
             complete=all(claim.complete for claim in claims) and not self._ended,
-            repeats=tuple(asked.repeats),
+            repeats=tuple(function.repeats),
             tokens=sum(tokens),
             money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             chain=self.origin.chain,
@@ -415,7 +414,7 @@ class ExplanationRun:
 
     def _outputs(self) -> list[str]:
         """What was answered to the whole prompt, each time."""
-        return [one for one in (self.full_output, *self.asked.repeats) if one is not None]
+        return [one for one in (self.full_output, *self.function.repeats) if one is not None]
 
     def _explained_claim(
         self, claim: Claim, predicate: Predicate, sets: ClaimSets | None
@@ -448,7 +447,7 @@ class ExplanationRun:
 
 
 def refuse_chance(
-    asked: AskedFunction,
+    function: AnswerFunction,
     second: str | None,
     text: str,
     read: Callable[[str], str] = lambda output: output,
@@ -459,8 +458,8 @@ def refuse_chance(
     has its reasons, such as another build since.
 
     Args:
-        asked: asks it with all documents.
-        second: what it said then; None where it was not asked.
+        function: asks it with all documents.
+        second: what it said then; None where it was not function.
         text: what it said first.
         read: the answer in what it says.
 
@@ -469,7 +468,7 @@ def refuse_chance(
     """
     if second is None or normalize_answer(read(second)) == normalize_answer(text):
         return
-    if not asked.repeats:
-        asked.repeat(1)
-        asked([])
-    refuse_another_answer(read(second), read(asked.repeats[-1]))
+    if not function.repeats:
+        function.repeat(1)
+        function([])
+    refuse_another_answer(read(second), read(function.repeats[-1]))

@@ -118,6 +118,10 @@ class ExplainSettings(Settings):
         if compared and self.value != "verdict":
             what = f"{compared[0]} compares texts, which have no {self.value}"
             raise ConfigError(what, key="value", hint="explain verdicts")
+        if self.value != "verdict" and not self.attribution:
+            what = f"the {self.value} is a value of sources, and no method is named"
+            hint = "name one with attribution, such as guided or linear"
+            raise ConfigError(what, key="value", hint=hint)
         other = _OF_RULES if self.explainer == "regions" else ("parts", "groups")
         for key in other:
             if getattr(self, key) != type(self).model_fields[key].default:

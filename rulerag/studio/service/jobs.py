@@ -185,7 +185,7 @@ class Job:
         wanted = tuple(sorted({*kept, *silent}))
         said = None if again else self.outputs.get(wanted)
         if said is None:
-            asked = self._system.asked(self._view.state)
+            asked = self._system.answer_function(self._view.state)
             units = (n for n, place in enumerate(asked.context.places) if place in wanted)
             (said,) = asked([tuple(units)])
             self.outputs.setdefault(wanted, said)
@@ -240,7 +240,7 @@ class Job:
                 repeats = 1 if self.outputs else 2
                 aim = self._condition if self._view.goal == "target" else None
                 state = self._view.state
-                asked = self._system.asked(state, self.outputs)
+                asked = self._system.answer_function(state, self.outputs)
                 price = self._system.price(state.generator)
                 each = self._view.each
                 self._why = prepare(asked, predicate=aim, repeats=repeats, price=price, each=each)

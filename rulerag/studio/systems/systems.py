@@ -14,7 +14,7 @@ from pydantic import Field
 
 from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, DataError, EmptyDataError
-from rulerag.explanation.probing import AskedFunction, OutputPredicate, asked_generator
+from rulerag.explanation.probing import AnswerFunction, OutputPredicate, answer_function_of
 from rulerag.explanation.units import Context
 from rulerag.retrieval.lexical import BM25Retriever
 from rulerag.rules import Rule
@@ -405,7 +405,7 @@ class OpenSystem:
         (said,) = self.generator(state).generate([self.request(state)])
         return str(said.text)
 
-    def asked(self, state: State, known: dict[Any, str] | None = None) -> AskedFunction:
+    def answer_function(self, state: State, known: dict[Any, str] | None = None) -> AnswerFunction:
         """What answers as a function of any of the sources of a state.
 
         Args:
@@ -417,7 +417,7 @@ class OpenSystem:
             DroppedDocumentsError: it does not read every source, so that nothing can be explained.
             RuleRAGError: what answers is not here, or answers by chance.
         """
-        return asked_generator(
+        return answer_function_of(
             self.generator(state),
             self.request(state),
             Context([self.scored(one) for one in state.sources]),

@@ -170,7 +170,7 @@ def test_settings_are_checked_and_answers_kept(tmp_path: Path) -> None:
     answer = planted_answer("France", [[A], [B]])
     for options, match in (
         ({"validity": 1.0}, "key 'validity': 1.0 is out of range"),
-        ({"value": "log-probability"}, "no log-probability of a text"),
+        ({"value": "log-probability", "attribution": ("linear",)}, "no log-probability of a text"),
         ({"generator": None}, "an answer is explained by what gave it"),
         ({"atribution": ("linear",)}, "key 'atribution': .*did you mean 'attribution'"),
     ):

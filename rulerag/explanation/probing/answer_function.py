@@ -19,7 +19,7 @@ from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, Rule
 from rulerag.explanation.units import Context
 from rulerag.text import shortened
 
-AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]] | Callable[[str, Any], Any]
+Answerer = Callable[[str, list[Any]], str | Awaitable[str]] | Callable[[str, Any], Any]
 """Takes the question and some of the documents, in their order; returns the answer."""
 
 Kept = tuple[int, ...]
@@ -36,7 +36,7 @@ _here = threading.local()
 _ANSWER_KEYS = ("content", "text", "response", "answer", "result", "output", "output_text")
 
 
-class AskedFunction:
+class AnswerFunction:
     """An answer function as the answers of a probe engine.
 
     Args:
@@ -63,7 +63,7 @@ class AskedFunction:
 
     def __init__(
         self,
-        answer: AnswerFunction,
+        answer: Answerer,
         question: str,
         context: Context,
         *,
@@ -97,9 +97,9 @@ class AskedFunction:
         """How many documents, or parts of them, can be kept or removed."""
         return len(self.context.places)
 
-    def finer(self, context: Context) -> AskedFunction:
+    def finer(self, context: Context) -> AnswerFunction:
         """The same function with its documents cut otherwise; what was answered stays known."""
-        made = AskedFunction(
+        made = AnswerFunction(
             self._answer,
             self.question,
             context,
