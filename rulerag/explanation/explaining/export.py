@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from collections.abc import Sequence
 from typing import Any
 
-from rulerag.errors import MissingDependencyError
+from rulerag.errors import needs_package
 from rulerag.explanation.attribution import Attribution
 from rulerag.explanation.explaining.records import Explanation
 
@@ -22,9 +20,8 @@ def dataframe(explanation: Explanation) -> Any:
     Raises:
         MissingDependencyError: pandas is not installed.
     """
-    if importlib.util.find_spec("pandas") is None:
-        raise MissingDependencyError("pandas", "pandas")
-    pandas: Any = importlib.import_module("pandas")
+    with needs_package("pandas", "pandas"):
+        import pandas
     rows = [
         {
             "claim": number,
@@ -56,11 +53,10 @@ def shap_explanation(values: Attribution, texts: Sequence[str]) -> Any:
     Raises:
         MissingDependencyError: shap is not installed.
     """
-    if importlib.util.find_spec("shap") is None:
-        raise MissingDependencyError("shap", "shap")
+    with needs_package("shap", "shap"):
+        import shap
     import numpy as np
 
-    shap: Any = importlib.import_module("shap")
     return shap.Explanation(
         values=np.array(values.values),
         base_values=values.empty or 0.0,

@@ -98,6 +98,16 @@ class Event:
 EventHook = Callable[[Event], object]
 
 
+@dataclass
+class _Progress:
+    """A claim, what decides whether an output makes it, and what is known of it."""
+
+    claim: Claim
+    makes: Predicate
+    sets: ClaimSets | None = None
+    attributions: tuple[Attribution, ...] = ()
+
+
 class ExplanationRun:
     """Explains one answer as far as it is allowed to, and can go on.
 
@@ -134,10 +144,7 @@ class ExplanationRun:
             settings.seed,
             settings.subsets,
         )
-        self._claims: list[Claim] = []
-        self._predicates: list[Predicate] = []
-        self._sets: list[ClaimSets | None] = []
-        self._attributions: dict[int, tuple[Attribution, ...]] = {}
+        self._claims: list[_Progress] = []
         self._scoring: ProbeEngine | None = None
         self._ended = ""
         self._on_event: EventHook = lambda event: None
@@ -181,10 +188,10 @@ class ExplanationRun:
         try:
             self._begin()
             self._on_event(Event("answer", self))
-            for place, sets in enumerate(self._sets):
-                if sets is None or not sets.complete:
-                    self._explain(place)
-                self._attribute(place)
+            for place, one in enumerate(self._claims):
+                if one.sets is None or not one.sets.complete:
+                    self._explain(place, one)
+                self._attribute(one)
                 self._on_event(Event("claim", self, place))
         except SamplingError:
             raise
@@ -236,13 +243,14 @@ class ExplanationRun:
         """What any part of the answer rests on."""
         self.function.reopen(None)
         self.engine.allow(None)
-        predicate = self._predicate(claim.text)
-        *_, (_, sets) = self._search(predicate)
-        return self._explained_claim(claim, predicate, sets)
+        one = _Progress(claim, self._predicate(claim.text))
+        for _ in self._search(one):
+            pass
+        return self._explained_claim(one)
 
     def makes(self, place: int, output: str) -> bool:
         """Whether an output makes the claim at a place."""
-        return bool(self._predicates[place](output))
+        return bool(self._claims[place].makes(output))
 
     def attribution(
         self, place: int, method: str, samples: int | None, budget: int | None
@@ -258,7 +266,11 @@ class ExplanationRun:
         self.function.reopen(None)
         self.engine.allow(budget)
         values, enough = attributions(
-            self.engine, self._predicates[place], [method], samples=samples, seed=self.settings.seed
+            self.engine,
+            self._claims[place].makes,
+            [method],
+            samples=samples,
+            seed=self.settings.seed,
         )
         if not enough or not values:
             raise ProbeBudgetError(
@@ -268,17 +280,17 @@ class ExplanationRun:
 
     def lattice(self, place: int) -> Picture:
         """What is known of the subsets for one claim, drawn; asks nothing."""
-        outputs = self.engine.answered()
+        outputs, one = self.engine.answered(), self._claims[place]
         masks = list(outputs)
-        values = PredicateValues(self._predicates[place], self.engine.outputs)
+        values = PredicateValues(one.makes, self.engine.outputs)
         made = values(self.engine.known_codes(masks)).tolist()
-        sets = self._sets[place] or ClaimSets()
+        sets = one.sets or ClaimSets()
         return lattice_picture(
             [self.function.context.passages[place].called for place in self._places],
             dict(zip(masks, made, strict=True)),
             [mask_of(one) for one in sets.retention],
             outputs=outputs,
-            title=f"Which documents are enough for “{self._claims[place].text}”",
+            title=f"Which documents are enough for “{one.claim.text}”",
         )
 
     # --- asking ----
@@ -311,9 +323,8 @@ class ExplanationRun:
         left = len(text) - len(text.lstrip())
         whole = Claim(text.strip(), left, left + len(text.strip()))
         cut = self._judging.predicate is None and not self.settings.whole and not is_refusal(text)
-        self._claims = (split_claims(text) if cut else [whole]) or [whole]
-        self._predicates = [self._predicate(claim.text) for claim in self._claims]
-        self._sets = [None] * len(self._claims)
+        claims = (split_claims(text) if cut else [whole]) or [whole]
+        self._claims = [_Progress(claim, self._predicate(claim.text)) for claim in claims]
 
     def _predicate(self, claim: str) -> Predicate:
         own = self._judging
@@ -322,46 +333,39 @@ class ExplanationRun:
         texts = [passage.text for passage in self.function.context.whole]
         return SameClaim(claim, self.function.question, texts, own.entailment, own.judge)
 
-    def _search(self, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
-        """What a claim rests on, again and again as more is known."""
+    def _search(self, one: _Progress) -> Iterator[str]:
+        """Find what a claim rests on; says what became known as soon as it stands there."""
         if self.function.num_sources <= self._exact:
-            yield "claim", exact_sets(self.engine, predicate)
+            one.sets = exact_sets(self.engine, one.makes)
             return
-        search = SampledSearch(
-            self.engine,
-            predicate,
-            self._draws,
-            each=self.settings.each,
-            width=self._width,
-        )
+        each, width = self.settings.each, self._width
+        search = SampledSearch(self.engine, one.makes, self._draws, each=each, width=width)
         for kind in search.run():
-            yield kind, search.sets()
-        yield "claim", search.sets()
+            one.sets = search.sets()
+            yield kind
+        one.sets = search.sets()
 
-    def _explain(self, place: int) -> None:
-        before = self._sets[place]
-        for kind, sets in self._search(self._predicates[place]):
-            self._sets[place] = sets
-            if kind != "claim":
-                self._on_event(Event(kind, self, place))
-            self._ended = self._ended or sets.ended
-        now = self._sets[place]
+    def _explain(self, place: int, one: _Progress) -> None:
+        before = one.sets
+        for kind in self._search(one):
+            self._on_event(Event(kind, self, place))
+        now = one.sets
+        self._ended = self._ended or (now.ended if now else "")
         if before and before.retention and now and not (now.complete or now.retention):
-            self._sets[place] = before
+            one.sets = before
 
-    def _attribute(self, place: int) -> None:
+    def _attribute(self, one: _Progress) -> None:
         """The numbers that are wanted beside the sets."""
-        settings, score = self.settings, self._predicates[place]
-        methods, known = settings.attribution, self._attributions.get(place, ())
-        if len(known) == len(methods):
+        settings, methods = self.settings, self.settings.attribution
+        if len(one.attributions) == len(methods):
             return
         chosen: dict[str, Any] = {"samples": settings.samples, "seed": settings.seed}
         if settings.value == "verdict":
-            values, enough = attributions(self.engine, score, methods, **chosen)
+            values, enough = attributions(self.engine, one.makes, methods, **chosen)
         else:
             values, enough = self._of_log_probability(methods, chosen)
             values = tuple(replace(v, method=f"{v.method}, {settings.value}") for v in values)
-        self._attributions[place] = values
+        one.attributions = values
         if not enough:
             self._ended = self._ended or "the budget did not last for every attribution"
 
@@ -383,13 +387,7 @@ class ExplanationRun:
 
     def explanation(self) -> Explanation:
         """Everything that is known so far."""
-        claims = tuple(
-            replace(
-                self._explained_claim(claim, self._predicates[place], self._sets[place]),
-                attributions=self._attributions.get(place, ()),
-            )
-            for place, claim in enumerate(self._claims)
-        )
+        claims = tuple(map(self._explained_claim, self._claims))
         function, price = self.function, self.settings.price
         scored = self._scoring
         characters = function.prompt_characters, function.answer_characters
@@ -416,10 +414,9 @@ class ExplanationRun:
         """What was answered to the whole prompt, each time."""
         return [one for one in (self.full_output, *self.function.repeats) if one is not None]
 
-    def _explained_claim(
-        self, claim: Claim, predicate: Predicate, sets: ClaimSets | None
-    ) -> ExplainedClaim:
-        known, outputs = sets or ClaimSets(complete=False), self._outputs()
+    def _explained_claim(self, one: _Progress) -> ExplainedClaim:
+        claim, predicate = one.claim, one.makes
+        known, outputs = one.sets or ClaimSets(complete=False), self._outputs()
         own = self._judging.predicate is not None
         return ExplainedClaim(
             claim.text,
@@ -435,6 +432,7 @@ class ExplanationRun:
             ),
             stable=sum(map(bool, map(predicate, outputs))) / len(outputs) if outputs else 1.0,
             complete=known.complete,
+            attributions=one.attributions,
             steps=getattr(predicate, "steps", {}),
         )
 

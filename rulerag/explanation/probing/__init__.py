@@ -10,7 +10,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.probing.answer_function import CHARACTERS_A_TOKEN, AnswerFunction
+    from rulerag.explanation.probing.answer_function import (
+        CHARACTERS_A_TOKEN,
+        AnswerFunction,
+        answer_text,
+    )
     from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
     from rulerag.explanation.probing.engine import ProbeEngine
     from rulerag.explanation.probing.generators import (

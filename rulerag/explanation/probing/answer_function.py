@@ -33,7 +33,9 @@ _MOST_TOGETHER = 256
 
 _here = threading.local()
 
-_ANSWER_KEYS = ("content", "text", "response", "answer", "result", "output", "output_text")
+_KEYS = ("answer", "result", "output", "generation", "response", "content", "text", "output_text")
+_ATTRIBUTES = ("response", "text", "content", "data", "answer", "result", "output", "output_text")
+"""Where the answer stands in what functions and chains return: by key, and as an attribute."""
 
 
 class AnswerFunction:
@@ -299,14 +301,20 @@ def _is_async(answer: Any) -> bool:
     )
 
 
+def answer_text(output: Any) -> Any:
+    """The answer in what was returned, a text, a message or a mapping; else what was returned."""
+    if isinstance(output, Mapping):
+        values = [output[key] for key in _KEYS if key in output]
+        values = values or list(output.get("messages", ()))[-1:]
+        return answer_text(values[0]) if values else output
+    texts = (getattr(output, name, None) for name in _ATTRIBUTES)
+    return next((str(one) for one in texts if isinstance(one, str)), output)
+
+
 def _text(answer: Any, about: str) -> str:
-    """The text of an answer, a message, or a mapping with an answer."""
-    if isinstance(answer, str):
-        return answer
-    for name in _ANSWER_KEYS:
-        value = answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
-        if isinstance(value, str):
-            return value
+    text = answer_text(answer)
+    if isinstance(text, str):
+        return text
     raise ExplanationError(
         f"the answer function returned {shortened(repr(answer), 60)} of type "
         f"{type(answer).__name__} instead of a text ({about})",

@@ -314,8 +314,8 @@ def _with(state: State, sources: Sequence[Source]) -> State:
 
 def _whole(asked: AnswerFunction) -> str:
     """What is answered from every source."""
-    (said,) = asked([tuple(range(asked.num_sources))])
-    return said
+    (reply,) = asked([tuple(range(asked.num_sources))])
+    return reply
 
 
 def _patterns(condition: Any) -> list[Any]:

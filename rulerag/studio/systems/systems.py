@@ -23,11 +23,11 @@ from rulerag.studio.systems.generators import (
     NOTHING,
     CautiousReader,
     CheckpointSettings,
-    EndpointSettings,
     GeneratorSettings,
     ModelSettings,
     OneAtATime,
     ReaderSettings,
+    ServerSettings,
     SymbolicSettings,
     endpoint,
     is_here,
@@ -187,7 +187,7 @@ class OpenSystem:
             ways = {"": ", without rules", "-guided": ", guided by mined rules"}
             titles = {"guided": "BM25, guided by mined rules", "plain": "BM25, without rules"}
         for one in self.settings.encoders:
-            titles |= {f"dense-{one.name}{way}": f"{one.title}{told}" for way, told in ways.items()}
+            titles |= {f"dense-{one.name}{way}": f"{one.title}{how}" for way, how in ways.items()}
         missing = {
             f"dense-{one.name}": model_is_here(
                 one.model, ("faiss", "sentence_transformers"), "dense"
@@ -363,19 +363,19 @@ class OpenSystem:
             return CautiousReader(settings, self._sensitive, instructed=instructed)
         if isinstance(settings, ModelSettings):
             return local_model(settings, instructions)
-        if isinstance(settings, EndpointSettings):
+        if isinstance(settings, ServerSettings):
             return endpoint(settings, instructions)
         name = SYMBOLIC if isinstance(settings, SymbolicSettings) else settings.name
         return OneAtATime(self.benchmark.generator(name), self._reading, NOTHING)
 
     def about(self, state: State) -> str:
         """What answers, in a sentence for the screen."""
-        told = self.generator_settings(state.generator).about
+        sentence = self.generator_settings(state.generator).about
         if not self.settings.benchmark:
-            return told
+            return sentence
         follows = self.follows_rules(state.retriever)
         rules = "It follows mined rules." if follows else "It follows no rules, as retrieval."
-        return f"{told} {rules}"
+        return f"{sentence} {rules}"
 
     def request(self, state: State) -> GenerationRequest:
         """What is asked, with every source; readers of benchmarks follow rules as retrieval did."""
@@ -402,8 +402,8 @@ class OpenSystem:
         Raises:
             RuleRAGError: what answers is not here, or failed.
         """
-        (said,) = self.generator(state).generate([self.request(state)])
-        return str(said.text)
+        (reply,) = self.generator(state).generate([self.request(state)])
+        return str(reply.text)
 
     def answer_function(self, state: State, known: dict[Any, str] | None = None) -> AnswerFunction:
         """What answers as a function of any of the sources of a state.
@@ -437,7 +437,7 @@ class OpenSystem:
         if self.settings.condition is None:
             return None
         settings, judge = self._known(generator), None
-        if isinstance(settings, EndpointSettings):
+        if isinstance(settings, ServerSettings):
             judge = endpoint(settings, "", "plain")
         return predicate_of(self.settings.condition, judge)
 

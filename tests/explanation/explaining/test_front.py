@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -312,7 +313,7 @@ def test_what_it_will_cost_is_known_before() -> None:
 
 def test_a_table_for_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     why = rulerag.explain(said, QUESTION, DOCUMENTS)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependencyError, match="pandas"):
         why.to_dataframe()
     monkeypatch.undo()
