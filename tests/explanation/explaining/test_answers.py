@@ -194,8 +194,10 @@ def test_a_generator_by_chance_is_refused_where_it_shows_itself() -> None:
             super().__init__(lambda ids: f"France {next(turns)}")
 
     answer = planted_answer("France", [[A], [B]])
-    with pytest.raises(SamplingError, match="to the same request"):
-        explain_answer(answer, Chance())
+    chance = Chance()
+    with pytest.raises(SamplingError, match=r"says 'France .' and then 'France .' to the same"):
+        explain_answer(answer, chance)
+    assert len(chance.requests) == 3, "the whole prompt twice, and none of it"
     assert explain_answer(answer, VotingGenerator(Chance(), 3)).claims, "a vote may change"
 
     class Says(PlantedGenerator):

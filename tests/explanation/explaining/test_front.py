@@ -306,6 +306,7 @@ def test_what_it_will_cost_is_known_before() -> None:
     assert many.tokens == pytest.approx(many.most * 0.65 * 50 * 125, rel=0.1)
     assert many.seconds == 3.0 * -(-many.most // 8) and many.money is not None
     assert rulerag.estimate(QUESTION, ["word"] * 50, budget=30).most == 31
+    assert rulerag.estimate(QUESTION, ["One. Two.", "Three."], level="sentence").most == 2**3 + 1
     assert "calls" in str(many) and "in money" in str(many)
     with pytest.raises(ConfigError, match="below 0"):
         rulerag.estimate(QUESTION, DOCUMENTS, price=(-1.0, 0.0))

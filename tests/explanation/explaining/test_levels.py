@@ -326,9 +326,3 @@ def test_empty_and_huge_documents() -> None:
     assert all(needed in why.documents[one].text for needed in NEEDED)
     finer = why.finer()
     assert [finer.documents[n].text for n in finer.claims[0].sources] == list(NEEDED)
-
-
-def test_what_parts_will_cost_is_known_before() -> None:
-    few = rulerag.estimate(QUESTION, ["One. Two.", "Three."], level="sentence")
-    assert few.least == few.most == 2**3 + 1
-    assert rulerag.estimate(QUESTION, chunks(500, [1, 2, 3])).most <= 250
