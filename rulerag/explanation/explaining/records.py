@@ -168,7 +168,7 @@ class Explanation(Record):
         a sufficient region reaches into.
         """
         sets = [one for claim in self.claims for one in claim.retention]
-        places = {n for one in sets if one.certificate.kind in ("exact", "certified") for n in one}
+        places = {n for one in sets if one.certificate.valid for n in one}
         regions = self.regions.regions if self.regions else ()
         places |= {place for region in regions for place, _, _ in region.spans}
         return tuple(one for one in self.documents if one.index in places)

@@ -5,8 +5,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.faithfulness.claims import ClaimFaithfulness, claim_faithfulness
-    from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
+    from rulerag.explanation.faithfulness.answers import (
+        ClaimFaithfulness,
+        claim_faithfulness,
+        mean_rule_faithfulness,
+    )
     from rulerag.explanation.faithfulness.self_explanations import (
         SelfFaithfulness,
         SelfFaithfulnessSummary,

@@ -86,6 +86,11 @@ class Certificate(Record):
         return cls("exact", samples=count, successes=count, bound=1.0)
 
     @property
+    def valid(self) -> bool:
+        """Whether it was shown that the rule reaches the validity wanted."""
+        return self.kind in ("exact", "certified")
+
+    @property
     def always(self) -> bool:
         """Whether every subset was decided and the predicate holds for all of them."""
         return self.kind == "exact" and self.successes == self.samples
@@ -215,7 +220,7 @@ class SourceRule:
     @property
     def certified(self) -> bool:
         """Whether the bound reaches the validity wanted."""
-        return self.certificate.kind in ("exact", "certified")
+        return self.certificate.valid
 
     def __str__(self) -> str:
         """The rule in words, and what was shown where that is not every subset."""

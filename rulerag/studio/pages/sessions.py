@@ -145,8 +145,8 @@ class SessionScreen:
             return
         (best, likely), *others = found.readings
         text_label(f"Understood: {best} ({likely:.0%})")
-        if others := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
-            soft(f"It could also mean: {'; '.join(others)}")
+        if rest := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
+            soft(f"It could also mean: {'; '.join(rest)}")
 
     def _draw_generator(self) -> None:
         state = self.session.state

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rulerag.explanation.similarity.lexical import bm25_scores, tfidf_scores, words_of
+from rulerag.explanation.similarity.scorers import bm25_scores, tfidf_scores, words_of
 
 
 def test_a_cosine_of_tf_idf_by_hand() -> None:
