@@ -74,6 +74,7 @@ def test_an_additive_score_gives_its_weights(explain: Callable[..., Attribution]
     made = explain(additive([0.5, -0.25, 0.0, 2.0], bias=3.0))
     assert made.values == pytest.approx([0.5, -0.25, 0.0, 2.0]) and made.full == pytest.approx(5.25)
     assert made.ranking == (3, 0, 2, 1) and made.top(2) == {3, 0}
+    assert explain(additive([0.5, 1.0, 0.5, 1.0])).ranking == (1, 3, 0, 2)
 
 
 def test_a_predicate_is_a_score_and_probes_are_shared() -> None:
