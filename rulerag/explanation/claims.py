@@ -1,6 +1,7 @@
-"""Whether an output makes a claim, in whatever words: a cascade of checks, from cheap to expensive.
+"""What an answer says, claim by claim, and whether another answer says the same.
 
-Each check decides or hands on to the next:
+An answer is cut into sentences and the items of lists. Whether an output makes a claim, in whatever
+words, a cascade of checks says, from cheap to expensive; each decides or hands on to the next:
 
 1. A refusal makes no claim; the same words do; a bare yes or no is compared with a bare yes or no.
 2. A number or date that the claim has from the documents has to be in the output.
@@ -28,9 +29,152 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from rulerag.errors import PredicateError
-from rulerag.explanation.claims.refusals import is_refusal, without_refusals
-from rulerag.text import contains_normalized, normalize_answer
+from rulerag.errors import ConfigError, PredicateError
+from rulerag.text import contains_normalized, normalize_answer, prose_spans, trimmed_span
+
+_LINE = re.compile(r"[ \t]*(?:(?:[-*•–]|\d{1,2}[.)]|#{1,6})[ \t]+)?([^\n]+)")
+"""A line without the mark of an item or a heading."""
+_LETTER = re.compile(r"\w")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A part of an answer that is true or false by itself.
+
+    Args:
+        text: what it says.
+        start: where it begins in the answer, in characters.
+        end: where it ends.
+    """
+
+    text: str
+    start: int
+    end: int
+
+
+def split_sentences(text: str) -> list[Claim]:
+    """The sentences of a text, in order; each line, and so each item of a list, by itself.
+
+    Pieces without a letter or digit are left out.
+
+    Args:
+        text: any text.
+    """
+    spans = [
+        (line.start(1) + start, line.start(1) + end)
+        for line in _LINE.finditer(text)
+        for start, end in prose_spans(line[1])
+    ]
+    sentences = [Claim(text[start:end], start, end) for start, end in spans]
+    return [sentence for sentence in sentences if _LETTER.search(sentence.text)]
+
+
+def split_claims(answer: str) -> list[Claim]:
+    """The sentences of an answer that claim something, in order.
+
+    Left out are mere politeness and sentences that only announce a list (they end in a colon and
+    something follows).
+
+    Args:
+        answer: any text.
+    """
+    return [
+        sentence
+        for sentence in split_sentences(answer)
+        if not is_chatter(sentence.text)
+        and not (sentence.text.endswith(":") and answer[sentence.end :].strip())
+    ]
+
+
+def claim_at(answer: str, start: int, end: int) -> Claim:
+    """The claim that stands at some characters of an answer, widened to whole words.
+
+    Args:
+        answer: the answer.
+        start: the first character.
+        end: behind the last one.
+
+    Raises:
+        ConfigError: nothing is said there.
+    """
+    if not 0 <= start < end <= len(answer) or not _LETTER.search(answer[start:end]):
+        raise ConfigError(
+            f"the characters {start} to {end} of the answer say nothing",
+            key="start, end",
+            hint=f"the answer has {len(answer)} characters",
+        )
+    while start and answer[start - 1].isalnum() and answer[start].isalnum():
+        start -= 1
+    while end < len(answer) and answer[end].isalnum() and answer[end - 1].isalnum():
+        end += 1
+    start, end = trimmed_span(answer, start, end)
+    return Claim(answer[start:end], start, end)
+
+
+_REFUSAL = re.compile(
+    r"""
+    \b(?:i|we)\s+(?:am|'m|are|'re|was|were)?\s*(?:really\s+|very\s+)?
+      (?:sorry\b|afraid\b|unable\s+to|not\s+able\s+to|not\s+sure|not\s+certain)
+    | \b(?:sorry|apologies)\s*[,.:]
+    | \b(?:i|we)\s+(?:do\s+not|don'?t|did\s+not|didn'?t|cannot|can'?t|can\s+not|
+        could\s+not|couldn'?t)\s+
+      (?:\w+\s+){0,2}?(?:know|find|answer|determine|tell|say|have|see|identify|provide|help|assist)
+    | \b(?:there\s+(?:is|was|are)|contains?|provides?|gives?|has|have)\s+(?:no|not\s+any|
+        not\s+enough|insufficient)\s+(?:\w+\s+){0,3}?(?:information|answer|evidence|mention|
+        details?|data|context|documents?|sources?)
+    | \b(?:not|n't|never)\s+(?:\w+\s+){0,2}?(?:mention(?:ed|s)?|provide[ds]?|specif(?:ied|y)|
+        state[ds]?|given|contain(?:ed|s)?|available|include[ds]?|known|answered|enough\s+information|
+        say|possible\s+to\s+(?:say|tell|determine|answer))\b
+    | \b(?:insufficient|inadequate)\s+(?:information|evidence|context|data)
+    | \b(?:cannot|can'?t|could\s+not|can\s+not)\s+be\s+(?:determined|answered|found|inferred)
+    | \bempty\s+response\b | \bno\s+(?:answer|information|relevant\s+\w+|idea)\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_WHOLE = {"", "unknown", "n/a", "na", "none", "null", "no answer", "nothing", "?", "not known"}
+_CHATTER = re.compile(
+    r"""(?:(?:i\s+)?hope\s+(?:this|that|it)\s+helps?|let\s+me\s+know|(?:please\s+)?feel\s+free
+      |(?:you(?:'re|\s+are)\s+)?welcome|thank(?:s|\s+you)|sure|certainly|of\s+course
+      |absolutely|great\s+question|good\s+question|hello|hi|here\s+(?:is|are|'s)\s+(?:the|a|an|my)
+      \s+(?:answer|summary|response)|is\s+there\s+anything\s+else|if\s+you\s+(?:have|need))\b""",
+    re.IGNORECASE | re.VERBOSE,
+)
+_MOST_CHATTER = 14
+
+
+def is_refusal(output: str) -> bool:
+    """Whether an output says nothing, or says that it cannot answer.
+
+    Known wordings of models and frameworks, in the first sentence or in a short text (LlamaIndex
+    says "Empty Response" without asking any model where nothing was retrieved).
+
+    Args:
+        output: what was answered.
+    """
+    return not without_refusals(output)
+
+
+def without_refusals(output: str) -> str:
+    """What an output says besides that it cannot answer, sentence by sentence; perhaps nothing.
+
+    Args:
+        output: what was answered.
+    """
+    text = " ".join(output.replace("\u2019", "'").split())
+    if text.strip(" .!'\"*").lower() in _WHOLE:
+        return ""
+    sentences = re.split(r"(?<=[.!?])\s+", text)
+    left = [one for one in sentences if not _REFUSAL.search(one)]
+    if len(left) < len(sentences):  # what is added to a refusal by way of politeness says nothing
+        left = [one for one in left if not is_chatter(one)]
+    return " ".join(left)
+
+
+def is_chatter(sentence: str) -> bool:
+    """Whether a sentence is mere politeness: "I hope this helps!"."""
+    short = len(sentence.split()) <= _MOST_CHATTER
+    return short and bool(_CHATTER.match(sentence.replace("\u2019", "'").strip(" \"'*-")))
+
 
 STEPS: Mapping[str, str] = {
     "refusal": "one of them gives no answer",

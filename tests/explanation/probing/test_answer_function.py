@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, ExplanationError, GenerationError, ProbeBudgetError
-from rulerag.explanation.probing import AskedFunction, ProbeEngine
+from rulerag.explanation.probing import AnswerFunction, ProbeEngine
 from rulerag.explanation.units import Context
 
 TEXTS = ("zero", "one", "two", "three")
@@ -23,8 +23,8 @@ def joined(question: str, documents: Sequence[str]) -> str:
     return f"{question} {'+'.join(documents)}"
 
 
-def asked(answer: Callable[..., Any], **options: Any) -> AskedFunction:
-    return AskedFunction(answer, "Which?", Context(TEXTS), **options)
+def asked(answer: Callable[..., Any], **options: Any) -> AnswerFunction:
+    return AnswerFunction(answer, "Which?", Context(TEXTS), **options)
 
 
 class Counting:
@@ -99,7 +99,7 @@ def test_a_function_of_many_lists_gets_them_together() -> None:
         return [joined(question, documents) for documents in lists]
 
     texts = [f"Text {n}." for n in range(9)]
-    function = AskedFunction(many, "Which?", Context(texts), batched=True, workers=1)
+    function = AnswerFunction(many, "Which?", Context(texts), batched=True, workers=1)
     every = [tuple(n for n in range(9) if mask >> n & 1) for mask in range(300)]
     assert function(every)[3] == "Which? Text 0.+Text 1." and sizes == [256, 44]
     assert function.calls == 300
@@ -175,7 +175,7 @@ def test_a_failure_keeps_what_arrived_and_another_try_asks_the_rest() -> None:
         return joined(question, documents)
 
     function = asked(answer, workers=1)
-    engine = ProbeEngine.of_asked(function, max_probes=16)
+    engine = ProbeEngine.from_answer_function(function, max_probes=16)
     with pytest.raises(ExplanationError, match=r"TimeoutError: slow server.*deepen"):
         engine.probe(range(16))
     assert engine.num_probes == 5 == len(function.arrived) and engine.left == 11
@@ -200,7 +200,7 @@ def test_cancelling_and_deadlines_give_up_calls_and_keep_answers(slow: str, endi
         return joined(question, documents)
 
     function = asked(stuck if slow == "sync" else later, workers=16)
-    engine = ProbeEngine.of_asked(function)
+    engine = ProbeEngine.from_answer_function(function)
     function.reopen(0.4 if ending == "deadline" else None)
     if ending == "cancelled":
         threading.Timer(0.4, function.cancel).start()
@@ -230,7 +230,7 @@ def test_repeats_ask_the_whole_prompt_besides_and_stay_apart() -> None:
 
 def test_finer_parts_share_what_was_answered() -> None:
     texts = ["First this. Then that.", "Other."]
-    function = AskedFunction(joined, "Which?", Context(texts))
+    function = AnswerFunction(joined, "Which?", Context(texts))
     function.repeat(1)
     function([(0, 1), (1,), ()])
     finer = function.finer(Context(texts, level="sentence"))

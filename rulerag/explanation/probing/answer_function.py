@@ -19,7 +19,7 @@ from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, Rule
 from rulerag.explanation.units import Context
 from rulerag.text import shortened
 
-AnswerFunction = Callable[[str, list[Any]], str | Awaitable[str]] | Callable[[str, Any], Any]
+Answerer = Callable[[str, list[Any]], str | Awaitable[str]] | Callable[[str, Any], Any]
 """Takes the question and some of the documents, in their order; returns the answer."""
 
 Kept = tuple[int, ...]
@@ -33,10 +33,12 @@ _MOST_TOGETHER = 256
 
 _here = threading.local()
 
-_ANSWER_KEYS = ("content", "text", "response", "answer", "result", "output", "output_text")
+_KEYS = ("answer", "result", "output", "generation", "response", "content", "text", "output_text")
+_ATTRIBUTES = ("response", "text", "content", "data", "answer", "result", "output", "output_text")
+"""Where the answer stands in what functions and chains return: by key, and as an attribute."""
 
 
-class AskedFunction:
+class AnswerFunction:
     """An answer function as the answers of a probe engine.
 
     Args:
@@ -63,7 +65,7 @@ class AskedFunction:
 
     def __init__(
         self,
-        answer: AnswerFunction,
+        answer: Answerer,
         question: str,
         context: Context,
         *,
@@ -97,9 +99,9 @@ class AskedFunction:
         """How many documents, or parts of them, can be kept or removed."""
         return len(self.context.places)
 
-    def finer(self, context: Context) -> AskedFunction:
+    def finer(self, context: Context) -> AnswerFunction:
         """The same function with its documents cut otherwise; what was answered stays known."""
-        made = AskedFunction(
+        made = AnswerFunction(
             self._answer,
             self.question,
             context,
@@ -299,14 +301,20 @@ def _is_async(answer: Any) -> bool:
     )
 
 
+def answer_text(output: Any) -> Any:
+    """The answer in what was returned, a text, a message or a mapping; else what was returned."""
+    if isinstance(output, Mapping):
+        values = [output[key] for key in _KEYS if key in output]
+        values = values or list(output.get("messages", ()))[-1:]
+        return answer_text(values[0]) if values else output
+    texts = (getattr(output, name, None) for name in _ATTRIBUTES)
+    return next((str(one) for one in texts if isinstance(one, str)), output)
+
+
 def _text(answer: Any, about: str) -> str:
-    """The text of an answer, a message, or a mapping with an answer."""
-    if isinstance(answer, str):
-        return answer
-    for name in _ANSWER_KEYS:
-        value = answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
-        if isinstance(value, str):
-            return value
+    text = answer_text(answer)
+    if isinstance(text, str):
+        return text
     raise ExplanationError(
         f"the answer function returned {shortened(repr(answer), 60)} of type "
         f"{type(answer).__name__} instead of a text ({about})",
