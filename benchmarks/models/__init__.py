@@ -1,1 +1,1 @@
-"""Pretrained models: what they cost on this machine, and what each step of using them gains."""
+"""What pretrained models do with questions whose truth is known."""
