@@ -190,7 +190,9 @@ def valid_rules(case: str, num_sources: int, holds: Callable[[Subset], bool]) ->
     rules, expected, *seconds = timed(mine, lambda: algorithm_1(range(num_sources), holds))
     check_equal(case, set(rules.valid), expected)
     size = rules.num_probes
-    return Timing(f"{num_sources} sources, {case}", "probes", size, *(one / size for one in seconds))
+    return Timing(
+        f"{num_sources} sources, {case}", "probes", size, *(one / size for one in seconds)
+    )
 
 
 # --- models ----
