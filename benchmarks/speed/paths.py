@@ -147,7 +147,7 @@ def commands() -> Iterator[Timing]:
             words, folder = [command, QUESTION, "--dataset", str(dataset)], Path(place) / command
             first = _process_seconds(words, folder)
             yield Timing(
-                f"rulerag {command}", "questions", 1, _process_seconds(words, folder), first
+                f"rulerag {command}", "question", 1, _process_seconds(words, folder), first
             )
 
 
