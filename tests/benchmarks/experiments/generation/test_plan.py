@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.baselines.counts import BASELINES
 from benchmarks.common.bench import Bench
+from benchmarks.common.published import paper_value
 from benchmarks.common.results import Result
 from benchmarks.experiments.command import main
 from benchmarks.experiments.generation.errors import ERRORS, error_classes
@@ -33,7 +34,6 @@ from benchmarks.experiments.matrix.rows import (
     PAPER_BEST_EM,
     READING,
     READING_PAIRS,
-    paper_value,
     reading_row,
 )
 from benchmarks.experiments.matrix.tables import READINGS, RETRIEVAL
