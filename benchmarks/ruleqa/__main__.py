@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 
-from rulerag.cli import main as rulerag
+from benchmarks.common.forwarding import forward
 from rulerag.ruleqa import RuleQASettings
 
 _OPTIONS = {f"--{name.replace('_', '-')}": name for name in RuleQASettings.model_fields}
@@ -19,11 +19,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     if words[:1] == ["build"]:
         words = [*_with_settings(words), "--program", "python -m benchmarks.ruleqa"]
-    try:
-        rulerag(["ruleqa", *words])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return 0
+    return forward("ruleqa", words)
 
 
 def _with_settings(words: Sequence[str]) -> Iterator[str]:
