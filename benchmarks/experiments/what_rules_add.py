@@ -19,7 +19,7 @@ from benchmarks.common.plotting import COLORS, pyplot
 from benchmarks.experiments.matrix.rows import MATRIX, NOTES, row
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation import LEVEL
+from rulerag.evaluation import LEVEL, markdown_table
 from rulerag.io import prepare_folder, read_json, write_text
 from rulerag.ruleqa import GRAPHS
 
@@ -68,17 +68,14 @@ def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str,
             "the results hold none of the page's comparisons",
             hint="python -m benchmarks.experiments report DIR --save benchmarks/results",
         )
-    heads = " | ".join(name.rpartition("-")[2].upper() for name in BENCHMARKS)
-    lines = [
-        f"| what is added | measure | {heads} |",
-        "| --- | --- |" + " ---: |" * len(BENCHMARKS),
+    heads = [name.rpartition("-")[2].upper() for name in BENCHMARKS]
+    rows = [
+        [line.title, line.measure, *map(_shown, found)]
+        for line, found in zip(LINES, cells, strict=True)
     ]
-    for line, found in zip(LINES, cells, strict=True):
-        shown = " | ".join(_shown(cell) for cell in found)
-        lines.append(f"| {line.title} | {line.measure} | {shown} |")
-    return NOTES["rules_add_head"] + "\n".join(lines) + "\n" + _reading(cells) + NOTES[
-        "rules_add_tail"
-    ], cells
+    table = markdown_table(["what is added", "measure", *heads], rows, "ll" + "r" * len(heads))
+    text = NOTES["rules_add_head"] + table + _reading(cells) + NOTES["rules_add_tail"]
+    return text, cells
 
 
 def _cell(

@@ -22,7 +22,7 @@ def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Row:
         lines = ("\t".join(map(str, fact)) + "\n" for fact in part)
         (folder / f"{name}.txt").write_text("".join(lines))
     monkeypatch.setenv("RULERAG_DATA", str(tmp_path / "data"))
-    return Row("talks", "talks", "TLogicMiner's rules", ("--miner", "tlogic"))
+    return Row(name="talks", graph="talks", rules="mined", arguments=("--miner", "tlogic"))
 
 
 def test_a_row_is_measured_once(
