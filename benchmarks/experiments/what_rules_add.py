@@ -74,7 +74,7 @@ def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str,
         for line, found in zip(LINES, cells, strict=True)
     ]
     table = markdown_table(["what is added", "measure", *heads], rows, "ll" + "r" * len(heads))
-    text = NOTES["rules_add_head"] + table + _reading(cells) + NOTES["rules_add_tail"]
+    text = NOTES["rules_add_head"] + table + NOTES["rules_add_tail"]
     return text, cells
 
 
@@ -107,23 +107,6 @@ def _shown(cell: tuple[float, float] | None) -> str:
         return "–"
     text = f"{cell[0]:+.1f}"
     return f"**{text}**" if cell[1] < LEVEL else text
-
-
-def _reading(cells: Sequence[Sequence[tuple[float, float] | None]]) -> str:
-    """One sentence a line: on which benchmarks it is beyond chance, and which way."""
-    lines = ["\nIn words:\n"]
-    for line, found in zip(LINES, cells, strict=True):
-        known = [(n.rpartition("-")[2].upper(), c) for n, c in zip(BENCHMARKS, found, strict=True)]
-        up = [n for n, c in known if c and c[1] < LEVEL and c[0] > 0]
-        down = [n for n, c in known if c and c[1] < LEVEL and c[0] < 0]
-        open_ = [n for n, c in known if c and n not in (*up, *down)]
-        parts = [
-            f"{what} on {', '.join(names)}"
-            for what, names in (("helps", up), ("hurts", down), ("within chance", open_))
-            if names
-        ]
-        lines.append(f"- {line.title} ({line.measure}): {'; '.join(parts) or 'not run'}.")
-    return "\n".join(lines) + "\n"
 
 
 def _plot(cells: Sequence[Sequence[tuple[float, float] | None]], path: Path) -> None:

@@ -47,18 +47,17 @@ def test_every_line_is_a_comparison_of_the_tables() -> None:
 
 
 @pytest.mark.parametrize(
-    ("difference", "p", "cell", "words"),
+    ("difference", "p", "cell"),
     [
-        (0.031, 0.01, "**+3.1**", "helps on N"),
-        (-0.02, 0.049, "**-2.0**", "hurts on N"),
-        (0.02, 0.05, "+2.0", "within chance on N"),
+        (0.031, 0.01, "**+3.1**"),
+        (-0.02, 0.049, "**-2.0**"),
+        (0.02, 0.05, "+2.0"),
     ],
 )
-def test_bold_is_beyond_chance(difference: float, p: float, cell: str, words: str) -> None:
+def test_bold_is_beyond_chance(difference: float, p: float, cell: str) -> None:
     text, cells = page(*results(difference, p))
     table = [line for line in text.splitlines() if line.startswith("| ")][2:]
     assert len(table) == len(LINES) and all(line.endswith(f"| {cell} |") for line in table)
-    assert text.count(f": {words}.") == len(LINES)
     assert all(found[:-1] == [None] * 4 for found in cells)
 
 
