@@ -101,9 +101,17 @@ def test_training_prints_nearly_what_stands_there(
     ("table", "rows"), [("natural/natural", r"ruleqa-. "), ("linking/metaqa", "(?:one|two) hop")]
 )
 def test_figures_of_questions_in_own_words_are_measured(table: str, rows: str) -> None:
+    """Each row is one of the committed table, with some of its columns."""
     measured = (RESULTS / f"{table}.md").read_text("utf-8").splitlines()
     shown = re.findall(rf"^\| {rows}.*$", TEXTS["natural"], re.MULTILINE)
-    assert shown and set(shown) <= set(measured)
+    assert shown
+    for row in shown:
+        cells = [iter(line.split(" | ")) for line in map(_bare, measured)]
+        assert any(all(cell in one for cell in _bare(row).split(" | ")) for one in cells), row
+
+
+def _bare(row: str) -> str:
+    return row.strip("| ")
 
 
 def test_seconds_of_similarity_are_measured() -> None:
@@ -120,7 +128,6 @@ def test_examples_of_own_words_are_wordings() -> None:
     known = wordings_of("Consult")
     for example, templates in (
         ("China sat down for talks with Iran", known.statements),
-        ("Iran was consulted by China", known.statements),
         ("With whom did China hold consultations", known.questions),
     ):
         assert example in text
