@@ -12,7 +12,8 @@ from threadpoolctl import threadpool_limits
 
 from rulerag.errors import DataError
 
-_A, _B = TypeVar("_A"), TypeVar("_B")
+_A = TypeVar("_A")
+_B = TypeVar("_B")
 
 
 @dataclass(frozen=True)
