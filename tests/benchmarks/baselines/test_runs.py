@@ -28,8 +28,8 @@ CORPUS = documents(
     ("ann", "visits", "z_oslo", 1),
     ("ann", "visits", "z_oslo", 2),
     ("ann", "visits", "rome", 5),
-    ("ann", "visits", "bern", 5),
-    ("ann", "visits", "bern", 4),
+    ("ann", "visits", "zug", 5),
+    ("ann", "visits", "zug", 4),
     ("ann", "leaves", "paris", 6),
     ("bob", "visits", "rome", 3),
     ("bob", "visits", "rome", 4),
@@ -47,29 +47,29 @@ def names(baseline: Any, query: Query) -> list[str]:
 
 def test_candidates_by_hand() -> None:
     late = asked("ann", "visits", 9)
-    # rome and bern are equally recent, bern was stated more often
-    assert names(RECENT, late) == ["bern", "rome", "z_oslo"]
-    # z_oslo and bern twice each, bern the more recent; then any object of ann; then of visits
-    assert names(FREQUENT, late) == ["bern", "z_oslo", "rome", "paris"]
+    # rome and zug are equally recent, zug was stated more often
+    assert names(RECENT, late) == ["zug", "rome", "z_oslo"]
+    # z_oslo and zug twice each, zug the more recent; then any object of ann; then of visits
+    assert names(FREQUENT, late) == ["zug", "z_oslo", "rome", "paris"]
     assert names(FREQUENT, asked("bob", "leaves", 9)) == ["rome", "paris"]
     assert names(FREQUENT, asked("eve", "visits", 9))[0] == "rome"
     assert names(RECENT, asked("eve", "visits", 9)) == names(PRIOR, asked("eve", "buys", 9)) == []
     assert names(PRIOR, late) == [], "every object is known for ann"
-    assert names(PRIOR, asked("cyd", "visits", 9)) == ["bern", "z_oslo"]
+    assert names(PRIOR, asked("cyd", "visits", 9)) == ["zug", "z_oslo"]
 
 
 def test_what_is_later_than_the_question_is_not_seen() -> None:
-    assert names(RECENT, asked("ann", "visits", 4)) == ["bern", "z_oslo"]
+    assert names(RECENT, asked("ann", "visits", 4)) == ["zug", "z_oslo"]
     assert names(FREQUENT, asked("ann", "visits", 1)) == ["z_oslo"]
     assert names(PRIOR, asked("cyd", "visits", 3))[0] == "z_oslo"
-    assert names(RECENT, asked("ann", "visits", None)) == ["bern", "rome", "z_oslo"]
+    assert names(RECENT, asked("ann", "visits", None)) == ["zug", "rome", "z_oslo"]
 
 
 @pytest.fixture
 def dataset() -> RuleQADataset:
     queries = [
         asked("ann", "visits", 9, "Roma"),
-        asked("ann", "visits", 8, "bern"),
+        asked("ann", "visits", 8, "zug"),
         asked("eve", "visits", 9, "nobody", "Roma"),
         asked("eve", "buys", 9, "Roma"),
     ]
@@ -93,7 +93,7 @@ def test_records_hold_one_value_a_query_and_stand(bench: Bench) -> None:
     found = baselines_of(folder)
     assert list(found) == [one.name for one in BASELINES]
     recent = found["most-recent"]
-    assert recent.records[0]["answers"] == ["bern", "bern", "", ""]
+    assert recent.records[0]["answers"] == ["zug", "zug", "", ""]
     assert recent.values[0][EM].tolist() == [0, 1, 0, 0]
     assert recent.values[0][RECALL].tolist() == [1, 1, 0, 0], "Roma is second"
     assert recent.values[0][TIES["random"]].tolist() == [0.5, 0.5, 0, 0]

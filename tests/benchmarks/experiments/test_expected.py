@@ -41,6 +41,7 @@ def runs(tmp_path: Path) -> Path:
     for seed, hit in enumerate((1.0, 0.0)):
         columns = {"exact_match": [hit, 1, 1, 0], "token_f1": [hit, 1, 1, 0.5]}
         keep(read, f"dense__llama-{seed}", 8, **columns)
+    keep(read, "none__llama-0", 16, exact_match=[1, 0, 0, 0.0], token_f1=[1, 0, 0, 0.0])
     return tmp_path / "runs"
 
 
@@ -70,7 +71,7 @@ def test_measured_numbers_are_written_and_others_stay(runs: Path, configs: Path)
     assert "# On the balanced query set; benchmarks/results/table2-retrieval holds" in text
     assert "# kept\nother__symbolic:" in text and "old run" not in text
     stated = load_config(file)
-    assert list(stated) == ["bm25__symbolic", "dense__llama", "other__symbolic"]
+    assert list(stated) == ["bm25__symbolic", "dense__llama", "none__llama", "other__symbolic"]
     told = stated.section("bm25__symbolic").to_dict()
     values = {key: entry["value"] for key, entry in told.items()}
     assert values == {TEN: 0.25, "exact_match": 0.5, UNION: 0.5}
@@ -80,6 +81,8 @@ def test_measured_numbers_are_written_and_others_stay(runs: Path, configs: Path)
     drawn = stated.section("dense__llama").to_dict()["exact_match"]
     assert drawn["value"] == 0.625
     assert drawn["tolerance"] == pytest.approx(3 * np.std([0.75, 0.5], ddof=1), abs=1e-3)
+    sampled = stated.section("none__llama").to_dict()["exact_match"]
+    assert sampled["tolerance"] == pytest.approx(2 * np.std([1, 0, 0, 0]) / 2, abs=1e-3)
     assert state_expected(runs, configs) == [], "a second time changes nothing"
 
 

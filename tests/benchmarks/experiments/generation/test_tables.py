@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from benchmarks.common.published import NOT_PUBLIC, paper_note, paper_recall, published_pairs
-from benchmarks.common.results import TEN, UNION, Result
+from benchmarks.common.results import TEN, UNION, Result, difference_table
 from benchmarks.experiments.generation.tables import (
     against_baselines,
     against_learned,
     best_table,
     orderings,
+    paired,
     reading_table,
     summary,
 )
@@ -77,6 +78,17 @@ def test_met_needs_a_corrected_p_value() -> None:
     for one in rows:
         assert (one["p_holm"] < 0.05) == (one["met"] != "within chance")
     assert table.count("| within chance |") == 1
+
+
+def test_verdicts_are_of_corrected_p_values_over_the_queries_of_both() -> None:
+    described = ("benchmark", "row", "against", "bar")
+    known = {**dict.fromkeys(described, "x"), "ours": 0.5, "other": 0.1, "p": 0.03}
+    rows = [{**known}, {**known}]
+    difference_table(rows, described, "EM", called="met")
+    assert [(one["p_holm"], one["met"]) for one in rows] == [(0.06, "within chance")] * 2
+    whole, part = row(RAG, [1.0, 0.0, 1.0, 0.0]), row(ICL, [1.0, 0.0])
+    part.values[0]["places"] = np.array([1, 2])
+    assert paired(whole, part, EM) == ([0.0, 1.0], [1.0, 0.0])
 
 
 def test_methods_that_a_reader_cannot_do_are_not_compared() -> None:

@@ -125,8 +125,11 @@ def test_a_finished_row_stands_and_a_changed_one_is_run_again(bench: Bench) -> N
     before = file.stat().st_mtime_ns
     record = run_row(bench, one, "balanced")
     assert file.stat().st_mtime_ns == before
-    changed = run_row(bench, one, "balanced", overrides=["merge=rank"], tag="-rank")
-    assert changed["identity"] != record["identity"]
+    changed, again = (
+        run_row(bench, one, "balanced", overrides=[change], tag="-changed")
+        for change in ("merge=rank", "retriever.pool=9")
+    )
+    assert len({one["identity"] for one in (record, changed, again)}) == 3
 
 
 def test_rows_agree_with_what_they_are_made_of(bench: Bench) -> None:
