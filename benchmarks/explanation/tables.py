@@ -109,7 +109,7 @@ def read_lattices(path: Path) -> list[Lattice]:
     return read_records(path, Lattice.from_json)
 
 
-def collect(model: str, data: Path, *, out: Path, questions: int = 100) -> None:
+def collect(model: str, data: Path, out: Path, *, questions: int = 100) -> None:
     """Ask a model about every subset of eight documents.
 
     Args:

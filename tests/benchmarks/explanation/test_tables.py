@@ -24,20 +24,14 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import write_jsonl
 
 
-def status(*words: str) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    return ended.value.code
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two questions of the world, asked in two runs."""
     out = tmp_path_factory.mktemp("tables") / "nano-world.jsonl"
     asked = ("tables", "rulerag-nano-llama", "world", str(out), "--questions")
-    assert status(*asked, "1") == 0
+    assert main([*asked, "1"]) == 0
     first = read_lattices(out)
-    assert status(*asked, "2") == 0
+    assert main([*asked, "2"]) == 0
     assert read_lattices(out)[:1] == first
     return out
 
@@ -157,9 +151,9 @@ def test_questions_of_hotpotqa_and_of_nq(tmp_path: Path) -> None:
 
 def test_bad_input_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, nothing = str(tmp_path / "x.jsonl"), str(tmp_path / "none.jsonl")
-    assert status("tables", "rulerag-nano-llama", str(tmp_path), out) == 2
+    assert main(["tables", "rulerag-nano-llama", str(tmp_path), out]) == 2
     assert str(tmp_path) in capsys.readouterr().err
-    assert status("tables", "rulerag-nano-llama", "world", out, "--questions", "0") == 2
+    assert main(["tables", "rulerag-nano-llama", "world", out, "--questions", "0"]) == 2
     assert "questions" in capsys.readouterr().err
-    assert status("board", nothing, "--out", str(tmp_path / "out")) == 2
+    assert main(["board", nothing, "--out", str(tmp_path / "out")]) == 2
     assert "none.jsonl" in capsys.readouterr().err
