@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -19,14 +20,15 @@ _APP = App(
     version_flags=(),
     default_parameter=Parameter(negative=()),
 )
-for _name, _command in {
+_COMMANDS: dict[str, Callable[..., Any]] = {
     "planted": planted.run,
     "tables": tables.collect,
     "readings": readings.collect,
     "board": views.write,
     "figures": figures.run,
     "self": self_explanations.run,
-}.items():
+}
+for _name, _command in _COMMANDS.items():
     _APP.command(_command, name=_name)
 
 

@@ -26,7 +26,7 @@ from rulerag.evaluation import markdown_table
 from rulerag.io import prepare_folder, read_json, write_text
 
 
-class Row(BaseModel, extra="forbid", frozen=True):
+class LinkRow(BaseModel, extra="forbid", frozen=True):
     """One line of the table.
 
     Args:
@@ -47,7 +47,7 @@ class Row(BaseModel, extra="forbid", frozen=True):
 _TABLE: dict[str, Any] = tomllib.loads(
     Path(__file__).with_name("table.toml").read_text(encoding="utf-8")
 )
-ROWS = tuple(Row(**row) for row in _TABLE["rows"])
+ROWS = tuple(LinkRow(**row) for row in _TABLE["rows"])
 """The lines of the table, in order."""
 
 _MEASURES = ("mrr", "hits@1", "hits@3", "hits@10")
@@ -58,7 +58,7 @@ _COLUMNS = (
 )
 
 
-def _run(row: Row, folder: Path) -> None:
+def _run(row: LinkRow, folder: Path) -> None:
     """Measure one row in a fresh process, after a first short one that fills numba's cache."""
     graph = shared_folder("data", row.graph)
     command = [sys.executable, "-m", "benchmarks.link_prediction", str(graph)]
@@ -75,7 +75,7 @@ def _run(row: Row, folder: Path) -> None:
             raise ConfigError(f"the run failed: {done.stderr.strip()[-500:]}", key=row.name)
 
 
-def table(rows: Sequence[tuple[Row, dict[str, Any]]]) -> str:
+def table(rows: Sequence[tuple[LinkRow, dict[str, Any]]]) -> str:
     """The table in Markdown: per cent, seconds of processor time, megabytes."""
     lines = []
     for row, result in rows:
@@ -94,7 +94,7 @@ def table(rows: Sequence[tuple[Row, dict[str, Any]]]) -> str:
     return f"{notes['above']}{shown}{notes['below']}"
 
 
-def main(argv: Sequence[str] | None = None, *, rows: Sequence[Row] = ROWS) -> int:
+def main(argv: Sequence[str] | None = None, *, rows: Sequence[LinkRow] = ROWS) -> int:
     """The command line, over some rows."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.link_prediction.table",
@@ -110,7 +110,7 @@ def main(argv: Sequence[str] | None = None, *, rows: Sequence[Row] = ROWS) -> in
     return guarded(lambda: _main(arguments, rows))
 
 
-def _main(arguments: argparse.Namespace, rows: Sequence[Row]) -> None:
+def _main(arguments: argparse.Namespace, rows: Sequence[LinkRow]) -> None:
     names = [row.name for row in rows]
     for name in arguments.rows or ():
         if name not in names:

@@ -62,7 +62,7 @@ Ends = Mapping[tuple[str, str], set[str]]
 
 
 @dataclass(frozen=True)
-class Case:
+class FilmQuestion:
     """A question with what it means.
 
     Args:
@@ -84,7 +84,7 @@ def read_facts(folder: Path) -> list[Fact]:
     return [Fact(subject, relation, object_) for subject, relation, object_ in rows]
 
 
-def read_cases(folder: Path, questions: str, types: str) -> list[Case]:
+def read_cases(folder: Path, questions: str, types: str) -> list[FilmQuestion]:
     """The questions of a file, in its order."""
     kinds = [line.strip() for _, line in read_lines(folder / types) if line.strip()]
     found = []
@@ -95,7 +95,9 @@ def read_cases(folder: Path, questions: str, types: str) -> list[Case]:
         ends = kind.split("_to_")
         path = HOP.join(_RELATIONS[f"{a}_to_{b}"] for a, b in pairwise(ends))
         bare = re.sub(r"[\[\]]", "", text)
-        found.append(Case(bare, topic[1] if topic else "", path, frozenset(answers.split("|"))))
+        found.append(
+            FilmQuestion(bare, topic[1] if topic else "", path, frozenset(answers.split("|")))
+        )
     return found
 
 
@@ -106,7 +108,9 @@ def parted(number: int, seed: int) -> tuple[list[int], list[int]]:
     return places[:_LOOKED_AT], places[_LOOKED_AT:]
 
 
-def examples_of(cases: Sequence[Case], places: Sequence[int]) -> tuple[list[int], list[int]]:
+def examples_of(
+    cases: Sequence[FilmQuestion], places: Sequence[int]
+) -> tuple[list[int], list[int]]:
     """The first hundred places of each path, and the places that are left."""
     chosen: dict[str, list[int]] = defaultdict(list)
     left: list[int] = []
@@ -116,7 +120,7 @@ def examples_of(cases: Sequence[Case], places: Sequence[int]) -> tuple[list[int]
     return [place for mine in chosen.values() for place in mine], left
 
 
-def reached(ends: Ends, case: Case) -> set[str]:
+def reached(ends: Ends, case: FilmQuestion) -> set[str]:
     """The answers of MetaQA that the graph gives."""
     found = {case.topic}
     for hop in hops(case.path):
@@ -142,7 +146,9 @@ def dataset_of(facts: Sequence[Fact], rules: RuleBank) -> RuleQADataset:
     )
 
 
-def ask(dataset: RuleQADataset, linker: QuestionLinker, cases: Sequence[Case]) -> dict[str, Any]:
+def ask(
+    dataset: RuleQADataset, linker: QuestionLinker, cases: Sequence[FilmQuestion]
+) -> dict[str, Any]:
     """Whether each question's meaning was found, and whether its answer is one.
 
     Returns:

@@ -35,7 +35,7 @@ FILLER = ("The weather was mild.", "A new bridge was opened.", "The museum has 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class PostQuestion:
     """A question with what is true of it.
 
     Args:
@@ -55,7 +55,7 @@ class Asked:
     place: str
 
 
-def asked(seed: int) -> Asked:
+def asked(seed: int) -> PostQuestion:
     """A question, documents of which one or two state the answer, and the words of it."""
     rng = random.Random(seed)
     post, (place, other), (right, wrong) = (
@@ -68,7 +68,7 @@ def asked(seed: int) -> Asked:
     order = rng.sample(range(len(documents)), len(documents))
     sources = frozenset(n for n, old in enumerate(order) if old < len(texts))
     shown = tuple(documents[old] for old in order)
-    return Asked(f"Who is the {post} of {place}?", shown, sources, right, post, place)
+    return PostQuestion(f"Who is the {post} of {place}?", shown, sources, right, post, place)
 
 
 def f1(found: frozenset[int], true: frozenset[int]) -> float:
@@ -76,7 +76,7 @@ def f1(found: frozenset[int], true: frozenset[int]) -> float:
     return 2 * len(found & true) / (len(found) + len(true)) if found or true else 1.0
 
 
-def sources_found(answer: Any, one: Asked) -> dict[str, Any]:
+def sources_found(answer: Any, one: PostQuestion) -> dict[str, Any]:
     """The answer, and how well claims and equal words find its sources.
 
     Args:

@@ -43,7 +43,7 @@ METAQA = "metaqa"
 
 
 @dataclass(frozen=True)
-class Seen:
+class SignedQuestion:
     """A question, and what speaks for each thing that it may ask.
 
     Args:
@@ -83,17 +83,17 @@ def films() -> tuple[RuleQADataset, list[tuple[str, str, str]]]:
     return dataset, found
 
 
-def seen(linker: QuestionLinker, asked: Sequence[tuple[str, str, str]]) -> list[Seen]:
+def seen(linker: QuestionLinker, asked: Sequence[tuple[str, str, str]]) -> list[SignedQuestion]:
     """The signs of questions that mention somebody."""
     found = []
     for kind, text, meant in asked:
         _, relations, signs = linker.signs(text)
         if relations:
-            found.append(Seen(kind, relations, signs, meant))
+            found.append(SignedQuestion(kind, relations, signs, meant))
     return found
 
 
-def learn(benchmarks: Sequence[Sequence[Seen]]) -> Doubles:
+def learn(benchmarks: Sequence[Sequence[SignedQuestion]]) -> Doubles:
     """The weights under which what is meant is likeliest, every benchmark counting alike."""
     rows: list[Doubles] = []
     meant: list[int] = []
@@ -124,7 +124,7 @@ def learn(benchmarks: Sequence[Sequence[Seen]]) -> Doubles:
     return np.asarray(found.x / scale, dtype=np.float64)
 
 
-def right(benchmark: Sequence[Seen], weights: Doubles) -> dict[str, dict[str, float]]:
+def right(benchmark: Sequence[SignedQuestion], weights: Doubles) -> dict[str, dict[str, float]]:
     """By kind of question: shares with what is asked first, and its relation in the first 3."""
     found: dict[str, dict[str, float]] = {}
     for kind in dict.fromkeys(one.kind for one in benchmark):
@@ -142,7 +142,7 @@ def right(benchmark: Sequence[Seen], weights: Doubles) -> dict[str, dict[str, fl
 
 def _run(arguments: argparse.Namespace) -> None:
     encoder = load_encoder(arguments.encoder) if arguments.encoder else None
-    found: dict[str, dict[str, list[Seen]]] = {"letters": {}, "encoder": {}}
+    found: dict[str, dict[str, list[SignedQuestion]]] = {"letters": {}, "encoder": {}}
     for folder in (*arguments.datasets, None):
         if folder is None:
             dataset, asked = films()
@@ -172,10 +172,12 @@ def _run(arguments: argparse.Namespace) -> None:
     sys.stdout.write(table(report) + "\n")
 
 
-def _without(benchmarks: Mapping[str, Sequence[Seen]], sign: int) -> dict[str, float]:
+def _without(benchmarks: Mapping[str, Sequence[SignedQuestion]], sign: int) -> dict[str, float]:
     """The share of right questions, by hand or of MetaQA, where a sign is left out as well."""
     less = {
-        name: [Seen(s.kind, s.asked, np.delete(s.signs, sign, axis=1), s.meant) for s in one]
+        name: [
+            SignedQuestion(s.kind, s.asked, np.delete(s.signs, sign, axis=1), s.meant) for s in one
+        ]
         for name, one in benchmarks.items()
     }
     return {
