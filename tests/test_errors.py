@@ -12,8 +12,6 @@ from hypothesis import strategies as st
 
 from rulerag import errors
 from rulerag.errors import (
-    ConfigError,
-    DataError,
     DataFormatError,
     GenerationError,
     MissingDependencyError,
@@ -66,16 +64,6 @@ def test_the_drawn_tree_is_the_tree() -> None:
         above[depth] = found
         drawn.add(found)
     assert drawn == set(ERRORS)
-
-
-def test_every_error_says_what_it_is() -> None:
-    assert all(inspect.getdoc(error) for error in ERRORS)
-
-
-def test_data_errors_can_be_caught_together() -> None:
-    with pytest.raises(DataError):
-        raise DataFormatError("wrong", path="a.tsv", line=1)
-    assert not issubclass(ConfigError, DataError)
 
 
 def test_a_missing_package_says_which_pip_line_helps() -> None:
