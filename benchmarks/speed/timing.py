@@ -40,6 +40,9 @@ class Timing:
         return self.baseline / self.seconds
 
 
+Measure = Callable[[], Iterator[Timing]]
+
+
 @dataclass(frozen=True)
 class HotPath:
     """Something that takes most of the time of somebody's work.
@@ -50,16 +53,14 @@ class HotPath:
     """
 
     against: str
-    measure: Callable[[], Iterator[Timing]]
+    measure: Measure
 
 
 HOT_PATHS: dict[str, HotPath] = {}
 """By name, in the order of the table."""
 
 
-def hot_path(
-    name: str, against: str
-) -> Callable[[Callable[[], Iterator[Timing]]], Callable[[], Iterator[Timing]]]:
+def hot_path(name: str, against: str) -> Callable[[Measure], Measure]:
     """Enter a function among the hot paths.
 
     Args:
@@ -67,7 +68,7 @@ def hot_path(
         against: the other way, in words.
     """
 
-    def enter(measure: Callable[[], Iterator[Timing]]) -> Callable[[], Iterator[Timing]]:
+    def enter(measure: Measure) -> Measure:
         HOT_PATHS[name] = HotPath(against, measure)
         return measure
 

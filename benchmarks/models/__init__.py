@@ -1,1 +1,0 @@
-"""What pretrained models do with questions whose truth is known."""
