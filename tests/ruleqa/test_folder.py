@@ -189,29 +189,6 @@ def test_the_table_is_written_from_the_manifests(
     assert "manifest.json: holds no statistics — build the dataset again" in capsys.readouterr().err
 
 
-def test_rules_are_counted_under_several_thresholds(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["rules", "--kg", str(folder.parent / "kg"), "--out", str(tmp_path)]
-    (tmp_path / "rules.json").write_text(json.dumps({"ruleqa-y": []}))
-    assert main([*command, "--name", "ruleqa-i"]) == 0
-    counts = json.loads((tmp_path / "rules.json").read_text())
-    assert list(counts) == ["ruleqa-i", "ruleqa-y"]
-    assert counts["ruleqa-y"] == []  # what was counted before stays
-    loosest, default, strict = counts["ruleqa-i"][:3]
-    assert loosest["rules"] >= default["rules"] >= strict["rules"] > 0
-    assert loosest["by_body"] == [loosest["rules"], 0, 0]
-    assert all(sum(row["by_body"]) == row["rules"] for row in counts["ruleqa-i"])
-    assert all(0 < row["guided"] <= 1 for row in counts["ruleqa-i"])
-    assert "| ruleqa-i | 557 / 6,015 | 2 | 1 | 0.0 |" in (tmp_path / "rules.md").read_text()
-    capsys.readouterr()
-    assert main([*command, "--name", "ruleqa-f"]) == 2
-    assert "ruleqa-f is made of static facts" in capsys.readouterr().err
-    (tmp_path / "rules.json").write_text("[]")
-    assert main([*command, "--name", "ruleqa-i"]) == 2
-    assert "rules.json: holds no counts of rules" in capsys.readouterr().err
-
-
 def test_every_benchmark_has_a_graph_and_published_sizes() -> None:
     assert set(GRAPHS) == set(PUBLISHED)
     assert PUBLISHED["ruleqa-n"]["rules_v2"] == 2_594

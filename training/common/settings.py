@@ -9,7 +9,7 @@ from typing import Any, Literal, Self
 import pydantic
 
 from rulerag.composition import Config, Settings, known_keys, load_config
-from rulerag.composition.files import PATH_KEYS
+from rulerag.composition.config import PATH_KEYS
 from rulerag.io import fingerprint_object
 
 _PLACES = (*PATH_KEYS, "base", "query", "document")

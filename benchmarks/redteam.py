@@ -8,6 +8,7 @@ questions. Attacks on one question are not independent: intervals are of questio
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -16,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
 from rulerag.io import write_json, write_text
 from rulerag.studio.service import RedTeamCell, RedTeamSuite, Studio
@@ -163,3 +165,31 @@ def _sizes(sizes: Sequence[int]) -> str:
         return "–"
     spread: Any = "" if min(sizes) == max(sizes) else f" ({min(sizes)}–{max(sizes)})"
     return f"{median(sizes):g}{spread}"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.redteam",
+        description="Attacks on real models in the studio's shipped systems.",
+    )
+    parser.add_argument(
+        "--models", nargs="+", default=["smollm2", "gemma"], metavar="NAME", help="as systems have"
+    )
+    parser.add_argument("--questions", type=int, default=4, help="of each system (4)")
+    parser.add_argument("--sources", type=int, default=5, help="of each question (5)")
+    parser.add_argument("--attacks", nargs="+", metavar="NAME", help="(all)")
+    parser.add_argument(
+        "--cells",
+        type=Path,
+        default=Path("runs/redteam/cells.jsonl"),
+        help="the file of what was tried; a run goes on from it",
+    )
+    parser.add_argument("--out", type=Path, required=True, help="the folder of the figures")
+    given = parser.parse_args(argv)
+    options = {"top_k": given.sources, "names": given.attacks, "kept": given.cells}
+    return guarded(lambda: run_red_team(given.models, given.questions, given.out, **options))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
