@@ -317,6 +317,13 @@ class Completion:
     score: float | None = None
     candidates: tuple[Candidate, ...] = ()
 
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> Completion:
+        """The first of ranked candidates as the answer; empty without any."""
+        if not candidates:
+            return cls("")
+        return cls(candidates[0].text, candidates[0].score, tuple(candidates))
+
 
 @dataclass(frozen=True, slots=True)
 class SelfExplanation:

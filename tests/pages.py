@@ -34,10 +34,7 @@ def printed_and_shown(page: Path) -> Iterator[tuple[str, str]]:
     space = {"__name__": "page"}
     for kind, code in _BLOCK.findall(page.read_text(encoding="utf-8")):
         if kind == "text":
-            yield (
-                _SECONDS.sub("0.0 s", said.getvalue()).rstrip(),
-                _SECONDS.sub("0.0 s", code).rstrip(),
-            )
+            yield steady(said.getvalue()), steady(code)
             said = io.StringIO()
         elif kind == "python":
             with contextlib.redirect_stdout(said):
@@ -46,6 +43,19 @@ def printed_and_shown(page: Path) -> Iterator[tuple[str, str]]:
             assert kind == "sh", f"{page.name}: a block {kind!r} that nothing runs"
             for line in code.splitlines():
                 _command(shlex.split(line), said)
+
+
+def printed_by(code: str) -> str:
+    """What a block of Python prints by itself."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(code, "page", "exec"), {"__name__": "page"})
+    return steady(said.getvalue())
+
+
+def steady(text: str) -> str:
+    """A text without what differs from run to run: seconds."""
+    return _SECONDS.sub("0.0 s", text).rstrip()
 
 
 def _command(words: list[str], said: io.StringIO) -> None:

@@ -1,4 +1,7 @@
-"""The pages of docs/adding: the component of each is registered and does its work."""
+"""The pages of docs/adding: the component of each is registered and does its work.
+
+Those of a retriever and a generator are run by :mod:`tests.test_third_parties`.
+"""
 
 from __future__ import annotations
 
@@ -58,27 +61,6 @@ def run(page: str) -> ModuleType:
 
 def asked(world: World) -> list[Query]:
     return queries_from_facts(world.graph.test, Verbalizer(world.graph), "q")[:20]
-
-
-def test_a_retriever(world: World) -> None:
-    run("retriever")
-    corpus = Verbalizer(world.graph).corpus(world.graph.train)
-    builder = Builder({"documents": lambda: corpus})
-    found = builder.make("retriever", Config({"type": "overlap", "min_words": 2}))
-    (query,) = asked(world)[:1]
-    lists = found.retrieve([query], 5)
-    assert [scored.rank for scored in lists[0]] == [1, 2, 3, 4, 5]
-    assert set(query.text.split()) & set(lists[0][0].document.text.split())
-
-
-def test_a_generator(world: World) -> None:
-    run("generator")
-    made = Builder({}).make("generator", Config({"type": "first-object"}))
-    corpus = Verbalizer(world.graph).corpus(world.graph.train)
-    fact = corpus[0].facts[0]
-    query = Query("q", "?", subject=fact.subject)
-    (completion,) = made.generate([GenerationRequest(query, (corpus[0],), ())])
-    assert completion.text == fact.object
 
 
 def test_a_prompt() -> None:

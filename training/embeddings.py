@@ -17,15 +17,13 @@ from __future__ import annotations
 
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from pydantic import Field
-from tqdm import tqdm
 
 from rulerag import RuleQADataset
 from rulerag.arrays import Longs
@@ -34,13 +32,14 @@ from rulerag.candidates.embeddings import Vectors
 from rulerag.console import guarded
 from rulerag.errors import EmptyDataError
 from rulerag.evaluation import versions
-from training.common.checkpoint import RunFolder, TrainingError, saving
+from rulerag.models import saving
+from training.common.checkpoint import ROOM, RunFolder, TrainingError
+from training.common.loop import run_steps
 from training.common.runner import print_outcome, training_parser
 from training.common.settings import TrainingSettings
 
 # Of facts, this many are kept out to choose the epoch, and at most this fraction.
 _KEPT, _FRACTION = 2000, 0.02
-_TINY = 1e-10
 
 
 class EmbeddingSettings(TrainingSettings):
@@ -63,7 +62,7 @@ class EmbeddingSettings(TrainingSettings):
     regularization: float = Field(default=0.05, ge=0)
 
 
-class _Relation(NamedTuple):
+class Questions(NamedTuple):
     """The questions of a relation in one direction.
 
     Args:
@@ -77,39 +76,47 @@ class _Relation(NamedTuple):
     candidates: torch.Tensor
 
 
-@dataclass
-class _Model:
-    """Vectors, their sums of squared gradients, and how they are changed."""
+class ComplEx(torch.nn.Module):
+    """Vectors of entities and relations as they are now, and those of the best epoch.
 
-    entities: torch.Tensor
-    relations: torch.Tensor
-    squares: tuple[torch.Tensor, torch.Tensor]
+    Args:
+        sizes: how many entities and relations there are, reciprocal ones counted for themselves.
+        rank: complex numbers of a vector.
+        seed: of the vectors at the start.
+    """
 
-    @classmethod
-    def fresh(cls, sizes: tuple[int, int], rank: int, seed: int) -> _Model:
+    entities: torch.nn.Embedding
+    relations: torch.nn.Embedding
+
+    def __init__(self, sizes: Mapping[str, int], rank: int, seed: int) -> None:
+        super().__init__()
         random = torch.Generator().manual_seed(seed)
-        tables = [1e-2 * torch.randn(size, 2 * rank, generator=random) for size in sizes]
-        return cls(tables[0], tables[1], (torch.zeros_like(tables[0]), torch.zeros_like(tables[1])))
+        for name, size in sizes.items():
+            start = 1e-2 * torch.randn(size, 2 * rank, generator=random)
+            table = torch.nn.Embedding(size, 2 * rank, _weight=start.clone(), sparse=True)
+            self.add_module(name, table)
+            self.register_buffer(f"best_{name}", start)
+        self.register_buffer("best_mrr", torch.tensor(-1.0, dtype=torch.float64))
 
-    def learn(self, number: int, part: _Relation, settings: EmbeddingSettings) -> float:
-        """One step on questions of one relation; their summed loss in nats."""
-        ids, place = torch.unique(torch.cat([part.subject, part.candidates]), return_inverse=True)
-        at_subject, at_candidate = place[: len(part.subject)], place[len(part.subject) :]
-        rows = self.entities[ids].requires_grad_()
-        relation = self.relations[number].clone().requires_grad_()
-        subject, candidates = rows[at_subject], rows[at_candidate]
+    def losses(self, number: int, part: Questions) -> tuple[torch.Tensor, torch.Tensor]:
+        """Of questions of one relation, the summed loss in nats and the summed nuclear 3-norms.
+
+        Args:
+            number: of the relation.
+            part: the questions.
+        """
+        subject, candidates = self.entities(part.subject), self.entities(part.candidates)
+        relation = self.relations(torch.tensor(number))
         scores = turned(subject, relation) @ candidates.T
         loss = torch.nn.functional.cross_entropy(scores, part.answer, reduction="sum")
-        told = float(loss.detach())
-        norms = sum(_cubes(one).sum() for one in (subject, candidates[part.answer]))
-        norms = norms + len(part.subject) * _cubes(relation).sum()
-        whole = (loss + settings.regularization * norms) / settings.batch_size
-        slopes = torch.autograd.grad(whole, (rows, relation))
-        places = (self.entities, self.squares[0], ids), (self.relations, self.squares[1], number)
-        for (table, squares, where), slope in zip(places, slopes, strict=True):
-            squares[where] += slope**2
-            table[where] -= settings.learning_rate * slope / (squares[where].sqrt() + _TINY)
-        return told
+        norms = _cubes(subject).sum() + _cubes(candidates[part.answer]).sum()
+        return loss, norms + len(part.subject) * _cubes(relation).sum()
+
+    def keep(self, mrr: float) -> None:
+        """Remember the vectors as they are now, and what they reach, as the best."""
+        self.get_buffer("best_mrr").fill_(mrr)
+        for name in ("entities", "relations"):
+            self.get_buffer(f"best_{name}").copy_(self.get_parameter(f"{name}.weight").detach())
 
 
 def turned(subject: torch.Tensor, relation: torch.Tensor) -> torch.Tensor:
@@ -123,67 +130,66 @@ def _cubes(vectors: torch.Tensor) -> torch.Tensor:
     return (real**2 + imaginary**2 + 1e-12) ** 1.5
 
 
-def _directions(rows: Longs, relations: int) -> list[_Relation]:
+def directions(rows: Longs, relations: int) -> list[Questions]:
     """The questions of every relation, and behind them those of its reciprocal.
 
     Args:
         rows: subject, relation and object, shape (n, 3).
         relations: how many there are.
     """
-    found = []
+    questions = []
     for near, far in ((0, 2), (2, 0)):
         for relation in range(relations):
-            mine = rows[rows[:, 1] == relation]
-            candidates, answer = np.unique(mine[:, far], return_inverse=True)
-            parts = (mine[:, near], answer, candidates)
-            found.append(_Relation(*(torch.from_numpy(part.astype(np.int64)) for part in parts)))
-    return found
+            facts = rows[rows[:, 1] == relation]
+            candidates, answer = np.unique(facts[:, far], return_inverse=True)
+            parts = (facts[:, near], answer, candidates)
+            questions.append(
+                Questions(*(torch.from_numpy(part.astype(np.int64)) for part in parts))
+            )
+    return questions
 
 
 def _batches(
-    asked: Sequence[_Relation], size: int, random: np.random.Generator
-) -> Iterator[tuple[int, _Relation]]:
+    questions: Sequence[Questions], size: int, random: np.random.Generator
+) -> Iterator[tuple[int, Questions]]:
     """Every question once, by relation, in random order."""
     cuts = []
-    for number, one in enumerate(asked):
+    for number, one in enumerate(questions):
         order = torch.from_numpy(random.permutation(len(one.subject)))
         cuts += [(number, order[start : start + size]) for start in range(0, len(order), size)]
     for place in random.permutation(len(cuts)).tolist():
         number, order = cuts[place]
-        one = asked[number]
-        yield number, _Relation(one.subject[order], one.answer[order], one.candidates)
+        one = questions[number]
+        yield number, Questions(one.subject[order], one.answer[order], one.candidates)
 
 
-def _mean_reciprocal_rank(model: _Model, known: Sequence[_Relation], kept: Longs) -> float:
-    """Of facts that were kept out, among the relation's objects that are not known for the subject.
+@torch.no_grad()
+def mean_reciprocal_rank(model: ComplEx, known: Sequence[Questions], held_out: Longs) -> float:
+    """Of facts held out, among the relation's objects that are not known for the subject.
 
     Ties share their mean rank; 0 for an object that the relation does not have.
     """
-    found = []
-    for relation in np.unique(kept[:, 1]).tolist():
+    reciprocals = []
+    for relation in np.unique(held_out[:, 1]).tolist():
         one = known[relation]
-        rows = torch.from_numpy(kept[kept[:, 1] == relation])
-        scores = turned(model.entities[rows[:, 0]], model.relations[relation])
-        scores = scores @ model.entities[one.candidates].T
+        rows = torch.from_numpy(held_out[held_out[:, 1] == relation])
+        subjects, vectors = model.entities.weight[rows[:, 0]], model.relations.weight[relation]
+        scores = turned(subjects, vectors) @ model.entities.weight[one.candidates].T
         for line, (subject, _, answer) in zip(scores, rows.tolist(), strict=True):
             place = torch.searchsorted(one.candidates, answer)
             if place == len(one.candidates) or one.candidates[place] != answer:
-                found.append(0.0)
+                reciprocals.append(0.0)
                 continue
             own = line[place].item()
             line[one.answer[one.subject == subject]] = -torch.inf
             line[place] = own
             above, equal = int((line > own).sum()), int((line == own).sum())
-            found.append(1 / (above + (equal + 1) / 2))
-    return float(np.mean(found)) if found else 0.0
+            reciprocals.append(1 / (above + (equal + 1) / 2))
+    return float(np.mean(reciprocals)) if reciprocals else 0.0
 
 
 def train_embeddings(
-    settings: EmbeddingSettings,
-    *,
-    facts: CorpusFacts | None = None,
-    progress: bool = False,
-    after_epoch: Callable[[int], None] | None = None,
+    settings: EmbeddingSettings, *, facts: CorpusFacts | None = None, progress: bool = False
 ) -> dict[str, Any]:
     """Train vectors and write ``vectors.npz`` and ``metrics.json`` into the folder ``out``.
 
@@ -193,7 +199,6 @@ def train_embeddings(
         settings: what to do.
         facts: those of the dataset, where they are loaded already.
         progress: show a progress bar.
-        after_epoch: called with the number of every finished epoch.
 
     Returns:
         What ``metrics.json`` holds: mean reciprocal rank of the facts kept out before training and
@@ -218,59 +223,66 @@ def train_embeddings(
         raise EmptyDataError("one fact is not enough to train on", hint="name a larger corpus")
     order = np.random.default_rng(settings.seed).permutation(len(rows))
     cut = min(_KEPT, int(_FRACTION * len(rows)))
-    kept, rows = rows[order[:cut]], rows[order[cut:]]
-    asked = _directions(rows, len(table.relations))
-    sizes = len(facts.names), len(asked)
-    model = _Model.fresh(sizes, settings.rank, settings.seed)
-    before = _mean_reciprocal_rank(model, asked, kept)
-    state = folder.load() or {"epoch": 0, "best_step": 0, "history": [], "best": {}}
-    chosen = state["best"]
-    if state["epoch"]:
-        model = _Model(state["entities"], state["relations"], tuple(state["squares"]))
-    bar = tqdm(total=settings.epochs, initial=state["epoch"], desc="epochs", disable=not progress)
-    for epoch in range(state["epoch"] + 1, settings.epochs + 1):
-        random = np.random.default_rng([settings.seed, epoch])
-        batches = _batches(asked, settings.batch_size, random)
-        loss = sum(model.learn(number, part, settings) for number, part in batches)
-        loss /= sum(len(one.subject) for one in asked)
-        if not np.isfinite(loss):
+    held_out, rows = rows[order[:cut]], rows[order[cut:]]
+    questions = directions(rows, len(table.relations))
+    total = sum(len(one.subject) for one in questions)
+    sizes = {"entities": len(facts.names), "relations": len(questions)}
+    model = ComplEx(sizes, settings.rank, settings.seed)
+    optimizer = torch.optim.Adagrad(model.parameters(), lr=settings.learning_rate)
+    before = mean_reciprocal_rank(model, questions, held_out)
+
+    def epoch_of(number: int) -> dict[str, float]:
+        random = np.random.default_rng([settings.seed, number + 1])
+        summed = 0.0
+        for relation, part in _batches(questions, settings.batch_size, random):
+            loss, norms = model.losses(relation, part)
+            optimizer.zero_grad()
+            whole = (loss + settings.regularization * norms) / settings.batch_size
+            torch.autograd.backward(whole)
+            optimizer.step()
+            summed += float(loss.detach())
+        if not np.isfinite(summed):
             raise TrainingError(
-                f"the loss is no number after epoch {epoch}; the last good state is kept",
+                f"the loss is no number after epoch {number + 1}; the last good state is kept",
                 hint="a smaller learning_rate",
             )
-        found = _mean_reciprocal_rank(model, asked, kept)
-        history = [*state["history"], {"epoch": epoch, "loss": loss, "mrr": found}]
-        best = max(history, key=lambda row: row["mrr"] if cut else row["epoch"])["epoch"]
-        vectors = {"entities": model.entities, "relations": model.relations}
-        if best == epoch:
-            chosen = {name: table.clone() for name, table in vectors.items()}
-        state = {"epoch": epoch, "best_step": best, "history": history, "best": chosen, **vectors}
-        folder.save({**state, "squares": list(model.squares)})
-        bar.update()
-        bar.set_postfix(loss=f"{loss:.3f}", mrr=f"{found:.3f}")
-        if after_epoch is not None:
-            after_epoch(epoch)
-    bar.close()
-    with saving(folder.home):
+        mrr = mean_reciprocal_rank(model, questions, held_out)
+        if not cut or mrr > float(model.get_buffer("best_mrr")):
+            model.keep(mrr)
+        return {"epoch": number + 1, "loss": summed / total, "mrr": mrr}
+
+    sparse: Any = torch.sparse
+    with sparse.check_sparse_tensor_invariants(enable=False):  # or torch warns
+        history = run_steps(
+            epoch_of,
+            {"model": model, "optimizer": optimizer},
+            settings.epochs,
+            state=folder.work / "state.pt",
+            settings=settings.fingerprint,
+            every=1,
+            name="epochs",
+            progress=progress,
+        )
+    with saving(folder.home, ROOM):
         Vectors(
             tuple(facts.names),
             tuple(table.relations.names),
-            chosen["entities"].numpy(),
-            chosen["relations"].numpy(),
+            model.get_buffer("best_entities").numpy(),
+            model.get_buffer("best_relations").numpy(),
             facts.fingerprint,
         ).save(folder.home)
-    reached = state["history"][state["best_step"] - 1]["mrr"]
+    best = max(history, key=lambda row: row["mrr"] if cut else row["epoch"])
     metrics = {
         "before": {"mrr": before},
-        "best": {"mrr": reached},
-        "best_step": state["best_step"],
+        "best": {"mrr": best["mrr"]},
+        "best_step": best["epoch"],
         "steps": settings.epochs,
-        "history": state["history"],
+        "history": history,
         "facts": len(rows),
         "facts_kept_out": cut,
-        "entities": sizes[0],
-        "relations": sizes[1] // 2,
-        "settings": settings.to_json(),
+        "entities": sizes["entities"],
+        "relations": sizes["relations"] // 2,
+        "settings": settings.model_dump(mode="json"),
         "versions": versions(),
     }
     folder.finish(_CARD.format(metrics=metrics, settings=settings), metrics)

@@ -85,8 +85,8 @@ def examples_of(
         if not len(hits.row):
             continue
         features, candidate = merger.features(query, searches, hits)
-        found, document = np.unique(hits.row, return_inverse=True)
-        documents = [searcher.documents[row] for row in found.tolist()]
+        rows, document = np.unique(hits.row, return_inverse=True)
+        documents = [searcher.documents[row] for row in rows.tolist()]
         holds = [matcher.first_rank([d], query.answers) is not None for d in documents]
         right = np.zeros(int(candidate.max()) + 1, dtype=bool)
         np.logical_or.at(right, candidate, np.array(holds)[document])
@@ -137,8 +137,8 @@ def fit(examples: Sequence[Example], *, penalty: float = 1e-3) -> Doubles:
 
     step: Callable[[Callable[[], torch.Tensor]], Any] = optimizer.step
     step(loss)
-    found: Doubles = weights.detach().numpy()
-    return found
+    learned: Doubles = weights.detach().numpy()
+    return learned
 
 
 def recall_at(examples: Sequence[Example], weights: Doubles, top_k: int = 10) -> float:
@@ -156,7 +156,6 @@ def learn_merge_weights(
     dataset: RuleQADataset,
     *,
     query_set: str = "balanced",
-    max_queries: int = 0,
     progress: bool = False,
 ) -> MergeWeights:
     """Learn the weights of an experiment's merging.
@@ -165,7 +164,6 @@ def learn_merge_weights(
         config: an experiment with rule-guided or pooled retrieval; how it merges does not matter.
         dataset: a validation variant, or any dataset whose queries may be learned from.
         query_set: which of its queries.
-        max_queries: so many of them, drawn by seed 0; all when 0.
         progress: show progress.
 
     Raises:
@@ -184,9 +182,6 @@ def learn_merge_weights(
             f"the encoder was fine-tuned on every query of {query_set!r}",
             hint="take another query set, or an encoder fine-tuned on others",
         )
-    if max_queries and len(queries) > max_queries:
-        chosen = np.random.default_rng(0).permutation(len(queries))[:max_queries]
-        queries = [queries[n] for n in np.sort(chosen)]
     examples = examples_of(retriever, queries, progress=progress)
     weights = fit(examples)
     about: dict[str, Any] = {
@@ -231,8 +226,8 @@ def fine_tuning_queries(config: Config) -> list[Query]:
     record = Path(str(encoder)) / "run" / "settings.json"
     if not encoder or not record.exists():
         return []
-    settings = read_json(record)
-    return RuleQADataset.load(settings["path"]).query_set(settings["split"])
+    stated = read_json(record)["dataset"]
+    return RuleQADataset.load(stated["path"]).query_set(stated["split"])
 
 
 def _question(query: Query) -> tuple[str, str, int | None]:
@@ -244,9 +239,9 @@ def _cross_validated(examples: Sequence[Example]) -> float:
     total = 0.0
     for number in range(_FOLDS):
         rest = [one for one, f in zip(examples, fold, strict=True) if f != number]
-        held = [one for one, f in zip(examples, fold, strict=True) if f == number]
-        if held and any(one.right.any() for one in rest):
-            total += recall_at(held, fit(rest)) * len(held)
+        part = [one for one, f in zip(examples, fold, strict=True) if f == number]
+        if part and any(one.right.any() for one in rest):
+            total += recall_at(part, fit(rest)) * len(part)
     return total / max(1, len(examples))
 
 
@@ -263,7 +258,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--dataset", type=Path, help="the dataset folder (a file states its own)")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
     parser.add_argument("--query-set", default="balanced", help="whose queries")
-    parser.add_argument("--queries", type=int, default=0, help="so many at most; 0 for all")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.parse_intermixed_args(argv)
 
@@ -274,7 +268,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             config,
             open_dataset(config),
             query_set=given.query_set,
-            max_queries=given.queries,
             progress=not given.quiet,
         )
         weights.save(given.out)

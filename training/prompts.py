@@ -30,28 +30,29 @@ from rulerag.generation.huggingface import (
     shipped,
 )
 from rulerag.generation.prompts import PromptTemplate
-from rulerag.io import check_output, write_json, write_text
+from rulerag.io import write_json
 from rulerag.text import best_token_f1, exact_match
-from rulerag.types import Answer, GenerationRequest, Query
+from rulerag.types import GenerationRequest
 
 READ = "free", "named", "scored"
 """How the answers of a prompt are made (see ``answers`` of the generator): ``trie`` writes what
 ``scored`` finds, one token at a time, and is left out."""
 
+_FEW = {"max_documents": 3, "best_last": True}
 _FORMS: Mapping[str, Mapping[str, Any]] = {
     "rule-guided": {"type": "rule-guided"},
-    "rule-guided, best 3": {"type": "rule-guided", "max_documents": 3, "best_last": True},
+    "rule-guided, best 3": {"type": "rule-guided", **_FEW},
     "standard": {"type": "standard"},
-    "standard, best 3": {"type": "standard", "max_documents": 3, "best_last": True},
-    "few-shot": {"type": "few-shot", "rules": False, "max_documents": 5},
-    "few-shot, rules": {"type": "few-shot", "max_documents": 5},
+    "standard, best 3": {"type": "standard", **_FEW},
+    "few-shot": {"type": "few-shot", "rules": False, "max_documents": 5, "cases": 3},
+    "few-shot, rules": {"type": "few-shot", "max_documents": 5, "cases": 3},
     "cloze": {"type": "cloze"},
-    "cloze, best 3": {"type": "cloze", "max_documents": 3, "best_last": True},
+    "cloze, best 3": {"type": "cloze", **_FEW},
     "cloze, best 1": {"type": "cloze", "max_documents": 1},
-    "cloze, cases": {"type": "cloze", "max_documents": 3, "best_last": True},
+    "cloze, cases": {"type": "cloze", **_FEW, "cases": 5},
     "compact": {"type": "compact", "target": "answer"},
 }
-_CASES = {"few-shot": 3, "few-shot, rules": 3, "cloze, cases": 5}
+"""The family: templates as a configuration states them; of solved cases the number."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class Trial:
         threshold: the log-probability below which ``scored`` answers are best held back, chosen
             to tell queries with an answer in their documents from the others; None where all
             queries are of one kind.
-        told_apart: the mean of the fractions of both kinds that the threshold gets right.
+        separation: the mean of the fractions of both kinds that the threshold gets right.
         shown: the first prompt.
         wrote: the free texts of the first queries.
     """
@@ -80,7 +81,7 @@ class Trial:
     token_f1: Mapping[str, float]
     seconds: float
     threshold: float | None
-    told_apart: float
+    separation: float
     shown: str
     wrote: Sequence[str]
 
@@ -150,25 +151,24 @@ def tune_prompt(
     pipeline = make_pipeline(config, dataset)
     answered = pipeline.answer(drawn)
     labels = dataset.labels["entities"]
+    requests = [one.request() for one in answered[:queries]]
     # A case whose answer stands in no document teaches to guess.
-    tried, rest = answered[:queries], answered[queries:] or answered
-    cases = [one for one in rest if _holds(one.request())]
-    if not tried or not cases:
+    rest = answered[queries:] or answered
+    solved = [one for one in (answer.request() for answer in rest) if _holds(one)]
+    if not requests or not solved:
         raise EmptyDataError(
             f"{split!r} of {dataset.name!r} leaves no query to try and none to show",
             hint="take another split, or a retriever that finds answers",
         )
-    requests = [one.request() for one in tried]
-    templates = {name: _template(name, form, cases) for name, form in _FORMS.items()}
 
     def order(one: Trial) -> tuple[float, float, float]:
         return one.exact_match[answers], one.token_f1[answers], -one.seconds
 
     few = requests[: max(1, len(requests) // 4)]
     first, unfit = list[Trial](), list[str]()
-    for name, one in templates.items():
+    for name, form in _FORMS.items():
         try:
-            first.append(_tried(generator, name, one, few, labels))
+            first.append(_tried(generator, name, _template(form, solved), few, labels))
         except GenerationError:  # longer than the model reads, even without documents
             unfit.append(name)
     if not first:
@@ -176,15 +176,18 @@ def tune_prompt(
             "no prompt fits the model", hint="take a longer context, or a larger max_input_tokens"
         )
     first.sort(key=order, reverse=True)
-    kept = first[: (len(first) + 1) // 2]
-    trials = [_tried(generator, one.name, one.template, requests, labels) for one in kept]
+    better = first[: (len(first) + 1) // 2]
+    trials = [_tried(generator, one.name, one.template, requests, labels) for one in better]
+    texts = {
+        "symbolic": [one.text for one in answered[:queries]],
+        "first": [next(iter(entities_in(one, labels)), "") for one in requests],
+    }
     return PromptTuning(
-        [*sorted(trials, key=order, reverse=True), *first[len(kept) :]],
-        len(tried),
+        [*sorted(trials, key=order, reverse=True), *first[len(better) :]],
+        len(requests),
         float(np.mean([_holds(request) for request in requests])),
         unfit,
-        _measured([one.query for one in tried], [one.text for one in tried])[0],
-        _measured([r.query for r in requests], [_first(one, labels) for one in requests])[0],
+        **{name: _measured(requests, rows)[0] for name, rows in texts.items()},
     )
 
 
@@ -192,18 +195,17 @@ def _holds(request: GenerationRequest) -> bool:
     return AnswerMatcher().first_rank(request.documents, request.query.answers) is not None
 
 
-def _template(name: str, form: Mapping[str, Any], answered: Sequence[Answer]) -> dict[str, Any]:
-    """A form with its solved cases, as a configuration states it."""
-    count = _CASES.get(name, 0)
-    if not count:
+def _template(form: Mapping[str, Any], solved: Sequence[GenerationRequest]) -> dict[str, Any]:
+    """A form with its solved cases in place of their number."""
+    if "cases" not in form:
         return dict(form)
-    template = PromptTemplate.of(form)
-    cases: list[Any] = []
-    for one in answered:
-        request = one.request()
-        shown = replace(request, documents=request.documents[: template.max_documents])
-        if len(cases) < count and _holds(shown):
-            cases.append(template.case(request, request.query.answers[0]))
+    template = PromptTemplate.of({**form, "cases": ()})
+    able = [
+        one
+        for one in solved
+        if _holds(replace(one, documents=one.documents[: template.max_documents]))
+    ]
+    cases = [template.case(one, one.query.answers[0]) for one in able[: form["cases"]]]
     return {**form, "cases": [case.model_dump(exclude_defaults=True) for case in cases]}
 
 
@@ -236,9 +238,8 @@ def _tried(
     ]
     scored = made.generate(requests)
     texts = {"free": free, "named": named, "scored": [one.text for one in scored]}
-    queries = [request.query for request in requests]
-    measured = {way: _measured(queries, rows) for way, rows in texts.items()}
-    threshold, told_apart = _threshold(
+    measured = {way: _measured(requests, rows) for way, rows in texts.items()}
+    threshold, separation = _threshold(
         [-np.inf if one.score is None else one.score for one in scored],
         [_holds(request) for request in requests],
     )
@@ -250,23 +251,19 @@ def _tried(
         {way: values[1] for way, values in measured.items()},
         seconds,
         threshold,
-        told_apart,
+        separation,
         made.prompts(requests[:1])[0].text,
         wrote[:3],
     )
 
 
-def _measured(queries: Sequence[Query], texts: Sequence[str]) -> tuple[float, float]:
+def _measured(requests: Sequence[GenerationRequest], texts: Sequence[str]) -> tuple[float, float]:
     """Exact match and token F1."""
-    pairs = list(zip(texts, (query.answers for query in queries), strict=True))
+    pairs = [(text, one.query.answers) for text, one in zip(texts, requests, strict=True)]
     return (
         float(np.mean([exact_match(*pair) for pair in pairs])),
         float(np.mean([best_token_f1(*pair) for pair in pairs])),
     )
-
-
-def _first(request: GenerationRequest, labels: Mapping[str, str]) -> str:
-    return next(iter(entities_in(request, labels)), "")
 
 
 def _threshold(scores: Sequence[float], holds: Sequence[bool]) -> tuple[float | None, float]:
@@ -304,38 +301,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--queries", type=int, default=64, help="how many queries are tried")
     parser.add_argument("--answers", default="free", help=f"the best for {', '.join(READ)} answers")
-    parser.add_argument("--out", type=Path, help="write a generator file too: --generator FILE")
     parser.add_argument("--seed", type=int, default=0, help="of the draw")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     given = parser.parse_args(argv)
 
     def work() -> None:
-        if given.out is not None:
-            check_output(given.out)
         config = preset(given.dataset, retriever=given.retriever, rules=given.rules)
-        # A recorded prompt does not count here, nor should a broken one stop the search.
         generator = HuggingFaceGenerator(
             given.model,
-            template="standard",
+            template="standard",  # a recorded one does not count, nor stops the search if broken
             dtype="fast",
             max_new_tokens=16,
             progress=not given.quiet,
         )
-        found = tune_prompt(
-            generator,
-            config,
-            split=given.split,
-            queries=given.queries,
-            answers=given.answers,
-            seed=given.seed,
-        )
-        sys.stdout.write("\n".join(_report(found, given.split, given.answers)) + "\n")
-        _record(found.trials[0], given.model, given.answers, given.out)
+        changes = {name: getattr(given, name) for name in ("split", "queries", "answers", "seed")}
+        tuning = tune_prompt(generator, config, **changes)
+        best = dict(tuning.trials[0].template)
+        lines = _report(tuning, given.split, given.answers)
+        home = Path(shipped(given.model))
+        if home.is_dir():
+            write_json(home / "prompt.json", best)
+            lines.append(f"recorded in {home / 'prompt.json'}")
+        else:
+            lines.append(f"for a generator file:\n\n{to_yaml({'template': best})}")
+        sys.stdout.write("\n".join([*lines, ""]))
 
     return guarded(work)
 
 
-def _report(found: PromptTuning, split: str, answers: str) -> list[str]:
+def _report(tuning: PromptTuning, split: str, answers: str) -> list[str]:
     """What was tried and what came of it, in lines."""
     rows = [
         [
@@ -344,39 +338,25 @@ def _report(found: PromptTuning, split: str, answers: str) -> list[str]:
             str(trial.queries),
             trial.name,
         ]
-        for trial in found.trials
+        for trial in tuning.trials
     ]
     lines = [markdown_table((*READ, "s/query", "queries", "prompt"), rows, "rrrrrl")]
     lines.append(
-        f"{found.queries} queries of {split}; {100 * found.answerable:.1f} % have an answer in "
-        f"their documents; without a model: the symbolic reader {100 * found.symbolic:.1f}, "
-        f"the entity named first {100 * found.first:.1f}"
+        f"{tuning.queries} queries of {split}; {100 * tuning.answerable:.1f} % have an answer in "
+        f"their documents; without a model: the symbolic reader {100 * tuning.symbolic:.1f}, "
+        f"the entity named first {100 * tuning.first:.1f}"
     )
-    if found.unfit:
-        lines.append(f"longer than the model reads: {', '.join(found.unfit)}")
-    best = found.trials[0]
+    if tuning.unfit:
+        lines.append(f"longer than the model reads: {', '.join(tuning.unfit)}")
+    best = tuning.trials[0]
     lines.append(f"\nthe best for {answers} answers is {best.name!r}; it reads\n\n{best.shown}")
     lines.append(f"\nand writes {', '.join(map(repr, best.wrote))}")
     if best.threshold is not None:
         lines.append(
             f"abstain_below: {best.threshold:.2f} (scored) tells queries without an answer in "
-            f"their documents from the others, {100 * best.told_apart:.1f} % right (a guess: 50)"
+            f"their documents from the others, {100 * best.separation:.1f} % right (a guess: 50)"
         )
     return lines
-
-
-def _record(best: Trial, model: str, answers: str, out: Path | None) -> None:
-    """Keep a prompt beside its model, and in a generator file."""
-    home = Path(shipped(model))
-    if home.is_dir():
-        write_json(home / "prompt.json", dict(best.template))
-        sys.stdout.write(f"recorded in {home / 'prompt.json'}\n")
-    if out is not None:
-        section = {"type": "huggingface", "model": model, "template": dict(best.template)}
-        held = {} if answers == "free" else {"answers": answers}
-        values = {"generator": {**section, **held, "max_new_tokens": 16}}
-        write_text(out, to_yaml(values))
-        sys.stdout.write(f"use it: --generator {out}\n")
 
 
 if __name__ == "__main__":

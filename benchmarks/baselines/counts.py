@@ -15,7 +15,7 @@ from typing import NamedTuple
 from rulerag.types import Document, Query
 
 _UNDATED = -1
-Seen = tuple[int, str]
+DatedObject = tuple[int, str]
 """The time of a fact, :data:`_UNDATED` without one, and its object."""
 
 
@@ -34,7 +34,7 @@ class CountedFacts:
     """
 
     def __init__(self, corpus: Iterable[Document]) -> None:
-        self._groups: defaultdict[tuple[str, str], list[Seen]] = defaultdict(list)
+        self._groups: defaultdict[tuple[str, str], list[DatedObject]] = defaultdict(list)
         self._ranked: dict[tuple[str, str, bool, int | None], list[tuple[int, str]]] = {}
         self.last = _UNDATED
         for fact in (fact for document in corpus for fact in document.facts):
@@ -80,7 +80,7 @@ class CountedFacts:
         return query.timestamp
 
 
-def _order(seen: Iterable[Seen], recent: bool, until: int | None) -> list[tuple[int, str]]:
+def _order(seen: Iterable[DatedObject], recent: bool, until: int | None) -> list[tuple[int, str]]:
     counts: dict[str, int] = {}
     latest: dict[str, int] = {}
     for time, name in seen:

@@ -19,18 +19,12 @@ from tqdm import tqdm
 from benchmarks.baselines.counts import BASELINES, Baseline, CountedFacts, best_and_tied
 from benchmarks.common.bench import Bench, tell
 from benchmarks.common.results import Result, load_result
+from benchmarks.experiments.matrix.rows import NOTES
+from benchmarks.stages.answers import EM, F1, Columns, answer_columns, entity_names
+from benchmarks.stages.records import RunRecord
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation import (
-    EM,
-    F1,
-    Columns,
-    RunRecord,
-    answer_columns,
-    entity_names,
-    markdown_table,
-    versions,
-)
+from rulerag.evaluation import markdown_table, versions
 from rulerag.io import (
     fingerprint_object,
     prepare_folder,
@@ -44,20 +38,6 @@ TOP = 10
 RECALL = f"candidate_recall@{TOP}"
 TIES = {"worst": "match_worst_tie", "random": "match_random_tie", "best": "match_best_tie"}
 SETS = ("balanced", "full")
-NOTE = """Baselines that need no system count the corpus's facts, those that a retriever could find
-(no later than the question, once for each document). Most recent: the object stated last of
-(subject, relation); it needs dated facts. Most frequent: the object of (subject, relation), where
-there is none of the subject, where there is none of the relation. Relation prior: the most frequent
-object of the relation that is not known for the subject. Ties: of equally recent objects the most
-frequent, of equally frequent ones the most recent, then the first in the order of raw names. On
-RuleQA-F and -N no stated object of (subject, relation) is an answer, by protocol: the most frequent
-object is right only where none is stated.
-"""
-_COLUMNS = """EM in brackets with its 95 % bootstrap interval over the queries. "ties at random":
-its expectation if the candidates that tie for the first place came in random order; "worst to best
-tie": if the ties always fell badly, or always well. recall@10: an answer is among the ten best
-candidates, entities and not documents.
-"""
 _VERSION = 1
 """Of what the baselines are; another number computes them again."""
 
@@ -210,7 +190,9 @@ def _run(arguments: argparse.Namespace) -> None:
             run_baselines(bench, query_set)
             kept[query_set][name] = baselines_of(out / "reading" / name / query_set)
     words = {"balanced": "the balanced queries", "full": "all test queries"}
-    parts = [f"# Baselines that need no system\n\n{NOTE}\n{_COLUMNS}"]
+    parts = [
+        f"# Baselines that need no system\n\n{NOTES['baselines']}\n{NOTES['baseline_columns']}"
+    ]
     parts += [f"## On {words[s]}\n\n{baselines_table(found)}" for s, found in kept.items()]
     text = "\n".join(parts)
     sys.stdout.write(text)

@@ -1,8 +1,9 @@
-"""The records of a row, one a seed: means, spreads, intervals, and what was fine-tuned."""
+"""The records of a row, one a seed: means, spreads, intervals; and tables of differences."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.evaluation import bootstrap_interval
+from rulerag.evaluation import bootstrap_interval, holm, markdown_table, verdict
 from rulerag.io import read_json
 
 TEN, UNION = "answer_recall@10", "answer_recall@10_union"
@@ -23,7 +24,7 @@ class Result:
     Args:
         name: of the row.
         title: what the table calls it.
-        records: the records of its runs (:class:`~rulerag.evaluation.RunRecord`).
+        records: the records of its runs (:class:`~benchmarks.stages.records.RunRecord`).
         values: for each record one value a query of each measure.
     """
 
@@ -78,6 +79,12 @@ class Result:
         low, high = bootstrap_interval(rows, samples=2000)
         return [round(low, 4), round(high, 4)]
 
+    def cell(self, measure: str) -> str:
+        """The mean, its spread over several seeds, and its bootstrap interval, per cent."""
+        low, high = self.interval(measure)
+        spread = f" ±{100 * self.spread(measure):.1f}" if len(self.records) > 1 else ""
+        return f"{percent(self.mean(measure))}{spread} [{100 * low:.1f}, {100 * high:.1f}]"
+
     @property
     def called(self) -> str:
         """The title, with the number of seeds where something is fine-tuned."""
@@ -120,3 +127,46 @@ def load_result(folder: Path, row: str, title: str, tag: str = "") -> Result | N
 
 def _is_seed(place: Path, start: str) -> bool:
     return place.stem.removeprefix(f"{start}-").isdigit()
+
+
+def percent(value: float | None) -> str:
+    """A fraction as per cent; a dash for none and for what is not a number."""
+    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"
+
+
+def difference_table(
+    rows: Sequence[dict[str, Any]],
+    titles: Sequence[str],
+    measure: str,
+    *,
+    ours: str = "ours",
+    called: str,
+    more: Sequence[str] = (),
+) -> str:
+    """Markdown of paired comparisons; puts Holm's p-values over all of them, and verdicts, in.
+
+    Args:
+        rows: with the two values, ``other`` and ``p``, and what the titles name.
+        titles: the columns that say what is compared.
+        measure: the heading of our values.
+        ours: the key of our values.
+        called: the key and heading of the verdicts.
+        more: columns behind the verdict.
+    """
+    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
+        row["p_holm"] = adjusted
+        row[called] = verdict(row[ours] - row["other"], adjusted)
+    cells = [
+        [
+            *(row[key] for key in titles),
+            percent(row[ours]),
+            percent(row["other"]),
+            f"{100 * (row[ours] - row['other']):+.1f}",
+            f"{row['p_holm']:.4f}",
+            row[called],
+            *(row[key] for key in more),
+        ]
+        for row in rows
+    ]
+    heads = [*titles, measure, "other", "difference", "p (Holm)", called, *more]
+    return markdown_table(heads, cells, "llllrrrrl" + "r" * len(more))

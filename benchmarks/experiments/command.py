@@ -16,16 +16,14 @@ from benchmarks.experiments.generation.plan import ReadingPlan, run_reading_tabl
 from benchmarks.experiments.generation.report import has_readings, report_generation
 from benchmarks.experiments.generation.runs import Readers
 from benchmarks.experiments.matrix.tables import PIPELINES, READINGS, RETRIEVAL, PipelineTable
-from benchmarks.experiments.retrieval.plan import Plan, run_retrieval_table
+from benchmarks.experiments.retrieval.plan import Plan, built_dataset, run_retrieval_table
 from benchmarks.experiments.retrieval.report import has_rows, report_retrieval
 from rulerag.assembly import make_pipeline, method
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
 from rulerag.evaluation import load_results, results_table, run_experiment
 from rulerag.io import prepare_folder, write_text
-from rulerag.kg import KnowledgeGraph
-from rulerag.ruleqa import BENCHMARKS, GRAPHS, RuleQADataset
-from rulerag.ruleqa import build as build_ruleqa
+from rulerag.ruleqa import GRAPHS, RuleQADataset
 
 _METRICS = (
     "answer_recall@1",
@@ -49,26 +47,6 @@ def _experiment(name: str) -> PipelineTable:
     return PIPELINES[name]
 
 
-def _dataset(experiment: PipelineTable, folder: Path, data: Path, progress: bool) -> RuleQADataset:
-    """The dataset in a folder, built there first when it is missing or incomplete."""
-    if (folder / "manifest.json").exists():
-        return RuleQADataset.load(folder)
-    graph = data / GRAPHS[experiment.benchmark]
-    if not graph.is_dir():
-        raise DataError(
-            "the graph folder is not here", path=graph, hint="name the data folder with --data"
-        )
-    sys.stderr.write(f"building {experiment.benchmark} from {graph}\n")
-    dataset = build_ruleqa(
-        experiment.benchmark,
-        KnowledgeGraph.load(graph),
-        settings=BENCHMARKS[experiment.benchmark],
-        progress=progress,
-    )
-    dataset.save(folder)
-    return dataset
-
-
 def _run(arguments: argparse.Namespace) -> None:
     if arguments.name in {*RETRIEVAL, *READINGS}:
         _run_tables(arguments)
@@ -77,7 +55,7 @@ def _run(arguments: argparse.Namespace) -> None:
     out = prepare_folder(arguments.out)
     data = arguments.data or data_folder()
     progress = sys.stderr.isatty()
-    dataset = _dataset(experiment, out / "dataset", data, progress)
+    dataset = RuleQADataset.load(built_dataset(out / "dataset", experiment.benchmark, data))
     failed = []
     for query_set in experiment.query_sets:
         for name in experiment.methods:

@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter
+
 from benchmarks.common.plotting import COLORS, pyplot
-from benchmarks.experiments.matrix.rows import row
+from benchmarks.experiments.matrix.rows import MATRIX, NOTES, row
 from rulerag.console import guarded
 from rulerag.errors import DataError
-from rulerag.evaluation import LEVEL
+from rulerag.evaluation import LEVEL, markdown_table
 from rulerag.io import prepare_folder, read_json, write_text
 from rulerag.ruleqa import GRAPHS
 
-_ADD, _MERGE = "What rules add at equal budget", "What learned merging adds"
-_ICL, _FT = "dense-guided__llama-guided", "dense-guided-rgft-learned__llama-rgft"
 _BEST = "best row"
 BENCHMARKS = tuple(GRAPHS)
 
@@ -39,82 +39,17 @@ class Line:
         other: the row without it.
     """
 
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
     title: str
     measure: str
     table: str
     ours: str
-    other: str
+    other: str = ""
 
 
-LINES = (
-    Line("rules in BM25, nothing learned", "R@10", _ADD, "bm25-guided", "bm25-pooled"),
-    Line(
-        "rules in BM25, learned merging",
-        "R@10",
-        _ADD,
-        "bm25-guided-learned",
-        "bm25-pooled-learned",
-    ),
-    Line("rules in dense retrieval, nothing learned", "R@10", _ADD, "dense-guided", "dense-pooled"),
-    Line(
-        "rules in dense retrieval, fine-tuned",
-        "R@10",
-        _ADD,
-        "dense-guided-rgft-learned",
-        "dense-pooled-ssft-learned",
-    ),
-    Line("rules in the retriever (ICL)", "EM", "rules_add", _ICL, "dense-pooled__llama-guided"),
-    Line("rules in the reader (ICL)", "EM", "rules_add", _ICL, "dense-guided__llama"),
-    Line(
-        "rules in the retriever (fine-tuned)",
-        "EM",
-        "rules_add",
-        _FT,
-        "dense-pooled-ssft-learned__llama-rgft",
-    ),
-    Line(
-        "rules in the reader (fine-tuned)",
-        "EM",
-        "rules_add",
-        _FT,
-        "dense-guided-rgft-learned__llama-ssft",
-    ),
-    Line("the best row of all over the best baseline", "EM", "against_baselines", _BEST, ""),
-    Line(
-        "learned merging, rules in both (no rule added)",
-        "R@10",
-        _MERGE,
-        "dense-guided-rgft-learned",
-        "dense-guided-rgft",
-    ),
-)
+LINES = TypeAdapter(tuple[Line, ...]).validate_python(MATRIX["what_rules_add"])
 """What the table shows: rules at equal budget first, then the baselines, then merging."""
-
-_HEAD = """# What rules add
-
-All balanced test queries of the five RuleQA benchmarks, from the committed tables
-([retrieval](../benchmarks/results/table2-retrieval/table.md),
-[reading](../benchmarks/results/table2/table.md)):
-`python -m benchmarks.experiments.what_rules_add --results benchmarks/results --out docs`.
-
-Each figure is a difference in percentage points between two rows that share everything else:
-merging, search depth, ten documents for the reader, queries of fine-tuning, learning rate, seeds.
-**Bold**: beyond chance (paired randomization test over the queries, Holm-corrected over its table,
-p < 0.05).
-
-"""
-_TAIL = """
-![What rules add: differences by benchmark](what-rules-add.png)
-
-- Filled marks are beyond chance.
-- R@10: an answer stands in the ten documents. EM: exact match of the answer. ICL: nothing is
-  fine-tuned and no merge weight is learned.
-- The baselines count the corpus's facts and need neither rules nor retrieval
-  ([table](../benchmarks/results/baselines/table.md)). The best row and the best baseline are picked
-  on these queries.
-- The reader is a small model made for this form of prompt. Larger readers may need rules less, or
-  use them better.
-"""
 
 
 def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str, list[list[Any]]]:
@@ -133,15 +68,14 @@ def page(retrieval: Mapping[str, Any], reading: Mapping[str, Any]) -> tuple[str,
             "the results hold none of the page's comparisons",
             hint="python -m benchmarks.experiments report DIR --save benchmarks/results",
         )
-    heads = " | ".join(name.rpartition("-")[2].upper() for name in BENCHMARKS)
-    lines = [
-        f"| what is added | measure | {heads} |",
-        "| --- | --- |" + " ---: |" * len(BENCHMARKS),
+    heads = [name.rpartition("-")[2].upper() for name in BENCHMARKS]
+    rows = [
+        [line.title, line.measure, *map(_shown, found)]
+        for line, found in zip(LINES, cells, strict=True)
     ]
-    for line, found in zip(LINES, cells, strict=True):
-        shown = " | ".join(_shown(cell) for cell in found)
-        lines.append(f"| {line.title} | {line.measure} | {shown} |")
-    return _HEAD + "\n".join(lines) + "\n" + _TAIL, cells
+    table = markdown_table(["what is added", "measure", *heads], rows, "ll" + "r" * len(heads))
+    text = NOTES["rules_add_head"] + table + NOTES["rules_add_tail"]
+    return text, cells
 
 
 def _cell(

@@ -1,18 +1,25 @@
-"""The benchmarks of explanations (:mod:`benchmarks.explanation`), each by its name."""
+"""Explanations against known truth, against people's marks, and against each other."""
 
 from __future__ import annotations
 
-import functools
-import inspect
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import typer
+from cyclopts import App, CycloptsError, Parameter
 
 from benchmarks.explanation import figures, planted, readings, self_explanations, tables, views
 from rulerag.console import guarded
+from rulerag.errors import ConfigError
 
 _RESUMES = "interrupted; finished questions are kept, run the same command again"
+_APP = App(
+    "python -m benchmarks.explanation",
+    help=__doc__,
+    help_format="plaintext",
+    version_flags=(),
+    default_parameter=Parameter(negative=()),
+)
 _COMMANDS: dict[str, Callable[..., Any]] = {
     "planted": planted.run,
     "tables": tables.collect,
@@ -21,33 +28,22 @@ _COMMANDS: dict[str, Callable[..., Any]] = {
     "figures": figures.run,
     "self": self_explanations.run,
 }
+for _name, _command in _COMMANDS.items():
+    _APP.command(_command, name=_name)
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0 success, 2 bad input, 130 interrupted.
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line: 0 success, 2 bad input, 130 interrupted."""
 
-    Args:
-        argv: the arguments; those of the process when None.
-    """
-    app = typer.Typer(
-        help="Explanations against known truth, against people's marks, and against each other.",
-        add_completion=False,
-        rich_markup_mode=None,
-    )
-    for name, command in _COMMANDS.items():
-        lines = (inspect.getdoc(command) or "").replace("\n\n", "\n\n\b\n")
-        app.command(name, help=lines)(_guarded(command))
-    app(argv, prog_name="python -m benchmarks.explanation")
+    def work() -> None:
+        try:
+            command, arguments, _ = _APP.parse_args(argv, print_error=False, exit_on_error=False)
+        except CycloptsError as error:
+            raise ConfigError(" ".join(str(error).split()), hint="see --help") from error
+        command(*arguments.args, **arguments.kwargs)
 
-
-def _guarded(command: Callable[..., Any]) -> Callable[..., None]:
-    @functools.wraps(command)
-    def run(*words: Any, **options: Any) -> None:
-        status = guarded(lambda: command(*words, **options), interrupted=_RESUMES)
-        raise typer.Exit(status)
-
-    return run
+    return guarded(work, interrupted=_RESUMES)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -18,9 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from tqdm import tqdm
 
 from benchmarks.explanation.cases import Case
@@ -130,9 +129,7 @@ def figure_6b(rows: Sequence[dict[str, int]]) -> list[dict[str, Any]]:
     return [dict(zip(names, (*key, number), strict=True)) for key, number in sorted(found.items())]
 
 
-def run(
-    files: Annotated[list[Path] | None, typer.Argument()] = None, *, out: Path | None = None
-) -> dict[str, Any]:
+def run(files: list[Path] | None = None, *, out: Path | None = None) -> dict[str, Any]:
     """What the paper's miners visit: Figures 4, 5 and 6.
 
     Args:

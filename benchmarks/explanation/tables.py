@@ -63,7 +63,7 @@ _BATCH, _NEW_TOKENS = 32, 16
 _SAME = 1.0  # nats between a score when written and when read again; bfloat16 rounds
 
 _T = TypeVar("_T")
-Case = tuple[GenerationRequest, str, frozenset[int]]
+SupportedAnswer = tuple[GenerationRequest, str, frozenset[int]]
 """A request, the answer that is explained, word for word, and the places that support it."""
 
 
@@ -109,7 +109,7 @@ def read_lattices(path: Path) -> list[Lattice]:
     return read_records(path, Lattice.from_json)
 
 
-def collect(model: str, data: Path, *, out: Path, questions: int = 100) -> None:
+def collect(model: str, data: Path, out: Path, *, questions: int = 100) -> None:
     """Ask a model about every subset of eight documents.
 
     Args:
@@ -138,7 +138,11 @@ def collect(model: str, data: Path, *, out: Path, questions: int = 100) -> None:
 
 
 def fill(
-    out: Path, number: int, model: str, reader: HuggingFaceGenerator, cases: Iterable[Case]
+    out: Path,
+    number: int,
+    model: str,
+    reader: HuggingFaceGenerator,
+    cases: Iterable[SupportedAnswer],
 ) -> None:
     """Add the lattices of further cases to a file, until it holds so many.
 
@@ -185,7 +189,7 @@ def kind_of(data: Path) -> str:
     return "hotpotqa" if (data / "test.jsonl").is_file() else "ruleqa"
 
 
-def cases_of(kind: str, data: Path, reader: HuggingFaceGenerator) -> Iterator[Case]:
+def cases_of(kind: str, data: Path, reader: HuggingFaceGenerator) -> Iterator[SupportedAnswer]:
     """The questions of a dataset; those of RuleQA and of a world that the model answers right."""
     if kind in ("hotpotqa", "nq"):
         yield from hotpotqa_cases(data) if kind == "hotpotqa" else nq_cases(data)
@@ -203,7 +207,7 @@ def _batches(rows: Iterable[_T]) -> Iterator[list[_T]]:
 
 def answered_right(
     reader: HuggingFaceGenerator, asked: Sequence[tuple[GenerationRequest, frozenset[int]]]
-) -> Iterator[Case]:
+) -> Iterator[SupportedAnswer]:
     """Of some requests, with the places that support their answers, those that a model gets right.
 
     The answer is what it wrote, where it is the same tokens when it is read back.
@@ -247,7 +251,7 @@ def world_requests() -> Iterator[tuple[GenerationRequest, frozenset[int]]]:
         yield GenerationRequest(one.query, tuple(shown), one.rules), places
 
 
-def hotpotqa_cases(data: Path) -> Iterator[Case]:
+def hotpotqa_cases(data: Path) -> Iterator[SupportedAnswer]:
     """Questions of HotpotQA with cut paragraphs, the accepted answer, and what supports it."""
     for row in read_jsonl(data / "test.jsonl"):
         titles = {title for title, _ in row["supporting_facts"]}
@@ -287,7 +291,7 @@ def nq_questions(path: Path) -> Iterator[GenerationRequest]:
         yield GenerationRequest(query, (document,))
 
 
-def nq_cases(data: Path) -> Iterator[Case]:
+def nq_cases(data: Path) -> Iterator[SupportedAnswer]:
     """Questions of NQ among passages of other questions, and the accepted answer."""
     queries, passages = [], []
     for request in islice(nq_questions(data / _NQ), _POOL):

@@ -15,6 +15,7 @@ from typing import Any
 
 from benchmarks.linking.study import VARIANTS, answered, sample, study
 from rulerag.console import guarded
+from rulerag.evaluation import markdown_table
 from rulerag.io import read_json, write_json, write_text
 from rulerag.linking import QuestionLinker
 from rulerag.retrieval.dense.encoders import load_encoder
@@ -41,10 +42,10 @@ def _run(arguments: argparse.Namespace) -> None:
             linker = QuestionLinker(dataset, encoder=encoder)
             one["exact_match"] = answered(dataset, str(folder), queries, linker, seed=0)
         found = [*(row for row in found if row["dataset"] != one["dataset"]), one]
-        sys.stdout.write(_table(found[-1:]) + "\n")
+        sys.stdout.write(_table(found[-1:]))
         if arguments.out is not None:
             write_json(arguments.out / "linking.json", {"settings": settings, "benchmarks": found})
-            write_text(arguments.out / "linking.md", _table(found) + "\n")
+            write_text(arguments.out / "linking.md", _table(found))
 
 
 def _measured(out: Path | None, settings: dict[str, str]) -> list[dict[str, Any]]:
@@ -55,36 +56,27 @@ def _measured(out: Path | None, settings: dict[str, str]) -> list[dict[str, Any]
     return list(known["benchmarks"]) if known["settings"] == settings else []
 
 
+_SHARES = ("entity", "relation", "relation@3", "direction", "all")
+
+
 def _table(found: Sequence[dict[str, Any]]) -> str:
-    lines = [
-        "| benchmark | questions | number | linker | entity | relation | in first 3 | direction "
-        "| all | ms |",
-        "|---|---|--:|---|--:|--:|--:|--:|--:|--:|",
+    heads = ("benchmark", "questions", "number", "linker", "entity", "relation", "in first 3")
+    cells = [
+        [one["dataset"], variant, str(one["asked"][variant]), name]
+        + [f"{100 * row[key]:.1f}" if key in row else "" for key in _SHARES]
+        + [f"{row['ms']:.0f}" if "ms" in row else ""]
+        for one in found
+        for variant in VARIANTS
+        for name, row in one["linking"][variant].items()
     ]
-    for one in found:
-        for variant in VARIANTS:
-            for name, row in one["linking"][variant].items():
-                cells = [
-                    f"{100 * row[k]:.1f}" if k in row else ""
-                    for k in ("entity", "relation", "relation@3", "direction", "all")
-                ]
-                ms = f"{row['ms']:.0f}" if "ms" in row else ""
-                lines.append(
-                    f"| {one['dataset']} | {variant} | {one['asked'][variant]} | {name} "
-                    f"| {' | '.join(cells)} | {ms} |"
-                )
-    answers = [one for one in found if "exact_match" in one]
-    if answers:
-        lines += [
-            "",
-            f"| benchmark | exact form | {' | '.join(VARIANTS)} |",
-            "|---|" + "--:|" * (1 + len(VARIANTS)),
-        ]
-        for one in answers:
-            row = one["exact_match"]
-            cells = [f"{100 * row[key]:.1f}" for key in ("exact form", *VARIANTS)]
-            lines.append(f"| {one['dataset']} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    text = markdown_table((*heads, "direction", "all", "ms"), cells, "llrlrrrrrr")
+    forms = ("exact form", *VARIANTS)
+    answers = [
+        [one["dataset"], *(f"{100 * one['exact_match'][form]:.1f}" for form in forms)]
+        for one in found
+        if "exact_match" in one
+    ]
+    return text + ("\n" + markdown_table(("benchmark", *forms), answers) if answers else "")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -32,7 +32,7 @@ from benchmarks.common.folders import data_folder
 from rulerag.assembly import make_pipeline, preset
 from rulerag.composition import Config
 from rulerag.console import guarded
-from rulerag.evaluation import bootstrap_interval, paired_randomization_test
+from rulerag.evaluation import bootstrap_interval, markdown_table, paired_randomization_test
 from rulerag.io import read_lines, write_json, write_text
 from rulerag.kg import KnowledgeGraph
 from rulerag.linking import LinkedExample, QuestionLinker, hops
@@ -62,7 +62,7 @@ Ends = Mapping[tuple[str, str], set[str]]
 
 
 @dataclass(frozen=True)
-class Case:
+class FilmQuestion:
     """A question with what it means.
 
     Args:
@@ -84,7 +84,7 @@ def read_facts(folder: Path) -> list[Fact]:
     return [Fact(subject, relation, object_) for subject, relation, object_ in rows]
 
 
-def read_cases(folder: Path, questions: str, types: str) -> list[Case]:
+def read_cases(folder: Path, questions: str, types: str) -> list[FilmQuestion]:
     """The questions of a file, in its order."""
     kinds = [line.strip() for _, line in read_lines(folder / types) if line.strip()]
     found = []
@@ -95,7 +95,9 @@ def read_cases(folder: Path, questions: str, types: str) -> list[Case]:
         ends = kind.split("_to_")
         path = HOP.join(_RELATIONS[f"{a}_to_{b}"] for a, b in pairwise(ends))
         bare = re.sub(r"[\[\]]", "", text)
-        found.append(Case(bare, topic[1] if topic else "", path, frozenset(answers.split("|"))))
+        found.append(
+            FilmQuestion(bare, topic[1] if topic else "", path, frozenset(answers.split("|")))
+        )
     return found
 
 
@@ -106,7 +108,9 @@ def parted(number: int, seed: int) -> tuple[list[int], list[int]]:
     return places[:_LOOKED_AT], places[_LOOKED_AT:]
 
 
-def examples_of(cases: Sequence[Case], places: Sequence[int]) -> tuple[list[int], list[int]]:
+def examples_of(
+    cases: Sequence[FilmQuestion], places: Sequence[int]
+) -> tuple[list[int], list[int]]:
     """The first hundred places of each path, and the places that are left."""
     chosen: dict[str, list[int]] = defaultdict(list)
     left: list[int] = []
@@ -116,7 +120,7 @@ def examples_of(cases: Sequence[Case], places: Sequence[int]) -> tuple[list[int]
     return [place for mine in chosen.values() for place in mine], left
 
 
-def reached(ends: Ends, case: Case) -> set[str]:
+def reached(ends: Ends, case: FilmQuestion) -> set[str]:
     """The answers of MetaQA that the graph gives."""
     found = {case.topic}
     for hop in hops(case.path):
@@ -142,7 +146,9 @@ def dataset_of(facts: Sequence[Fact], rules: RuleBank) -> RuleQADataset:
     )
 
 
-def ask(dataset: RuleQADataset, linker: QuestionLinker, cases: Sequence[Case]) -> dict[str, Any]:
+def ask(
+    dataset: RuleQADataset, linker: QuestionLinker, cases: Sequence[FilmQuestion]
+) -> dict[str, Any]:
     """Whether each question's meaning was found, and whether its answer is one.
 
     Returns:
@@ -214,29 +220,28 @@ def run(folder: Path, questions: int, encoder: Encoder | None, half: bool) -> li
                     hits = [[float(one) for one in found[one_bank]["hit"]] for one_bank in banks]
                     row["p"] = paired_randomization_test(*hits)
                 rows.append(row)
-                sys.stdout.write(_table([row]) + "\n")
+                sys.stdout.write(_table([row]))
     return rows
 
 
 def _table(rows: Sequence[Mapping[str, Any]]) -> str:
-    lines = [
-        "| questions | number | examples a path | linker | graph | rules | entity | relation "
-        "| both | Hits@1 | ms |",
-        "|---|---:|---:|---|---|---|---:|---:|---:|---:|---:|",
-    ]
+    cells = []
     for row in rows:
         low, high = (100 * value for value in row["interval"])
-        hit = f"{100 * row['hit']:.1f} [{low:.1f}, {high:.1f}]"
-        if "p" in row:
-            hit += f", p = {row['p']:.4f}"
-        parts = [f"{100 * row[key]:.1f}" for key in ("entity", "relation", "both")]
-        lines.append(
-            f"| {row['questions']} | {row['number']:,} | {row['examples']} "
-            f"| {row.get('linker', '')} | {row.get('graph', '')} "
-            f"| {row['mined'] if row['rules'] == 'rules' else 'none'} | {' | '.join(parts)} "
-            f"| {hit} | {row['ms']:.0f} |"
+        tested = f", p = {row['p']:.4f}" if "p" in row else ""
+        cells.append(
+            [
+                *(row["questions"], f"{row['number']:,}", str(row["examples"])),
+                *(row.get("linker", ""), row.get("graph", "")),
+                str(row["mined"]) if row["rules"] == "rules" else "none",
+                *(f"{100 * row[key]:.1f}" for key in ("entity", "relation", "both")),
+                f"{100 * row['hit']:.1f} [{low:.1f}, {high:.1f}]{tested}",
+                f"{row['ms']:.0f}",
+            ]
         )
-    return "\n".join(lines)
+    heads = ("questions", "number", "examples a path", "linker", "graph", "rules")
+    measures = ("entity", "relation", "both", "Hits@1", "ms")
+    return markdown_table((*heads, *measures), cells, "lrrlllrrrrr")
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -253,10 +258,10 @@ def _run(arguments: argparse.Namespace) -> None:
                 continue
             found = run(folder, arguments.questions, encoder, graph == "half")
             rows += [{**row, "graph": graph, "linker": linker} for row in found]
-    sys.stdout.write(_table(rows) + "\n")
+    sys.stdout.write(_table(rows))
     if arguments.out is not None:
         write_json(arguments.out / "metaqa.json", rows)
-        write_text(arguments.out / "metaqa.md", _table(rows) + "\n")
+        write_text(arguments.out / "metaqa.md", _table(rows))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

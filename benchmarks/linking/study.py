@@ -28,7 +28,7 @@ _VERB_FIRST = "ruleqa-i"  # the labels of ICEWS start with the base form of a ve
 
 
 @dataclass(frozen=True)
-class Case:
+class WordedQuestion:
     """A question with what it means.
 
     Args:
@@ -56,7 +56,7 @@ def cases(
     *,
     held_out: bool,
     seed: int,
-) -> list[Case]:
+) -> list[WordedQuestion]:
     """One question for each query, the wordings in turn."""
     rng, made = random.Random(seed), []
     labels = dataset.labels
@@ -73,7 +73,9 @@ def cases(
         name = wordings.slip(entity, known, rng) if variant == "slip" else entity
         verb = dataset.name.startswith(_VERB_FIRST)
         text = wordings.word(templates[number % len(templates)], name, said, verb=verb)
-        made.append(Case(text, entity, query.relation, direction == "subject", query, name))
+        made.append(
+            WordedQuestion(text, entity, query.relation, direction == "subject", query, name)
+        )
     return made
 
 
@@ -96,7 +98,7 @@ def _letters(name: str) -> int:
 
 
 def baseline(
-    dataset: RuleQADataset, linker: QuestionLinker, asked: Sequence[Case]
+    dataset: RuleQADataset, linker: QuestionLinker, asked: Sequence[WordedQuestion]
 ) -> dict[str, float]:
     """The longest entity and the longest relation whose label stands in the question as it is."""
     labels = dataset.labels
@@ -120,7 +122,7 @@ def baseline(
     return {key: count / max(len(asked), 1) for key, count in right.items()}
 
 
-def scores(linked: Sequence[LinkedQuestion], asked: Sequence[Case]) -> dict[str, float]:
+def scores(linked: Sequence[LinkedQuestion], asked: Sequence[WordedQuestion]) -> dict[str, float]:
     """Shares of questions whose entity, relation (first, first three) and direction are right."""
     right = dict.fromkeys(("entity", "relation", "relation@3", "direction", "all"), 0)
     for one, case in zip(linked, asked, strict=True):
@@ -139,7 +141,7 @@ def scores(linked: Sequence[LinkedQuestion], asked: Sequence[Case]) -> dict[str,
     return {key: count / max(len(asked), 1) for key, count in right.items()}
 
 
-def open_slips(asked: Sequence[Case], names: Collection[str]) -> list[dict[str, Any]]:
+def open_slips(asked: Sequence[WordedQuestion], names: Collection[str]) -> list[dict[str, Any]]:
     """The questions whose misspelt name is one slip away from another name as well.
 
     Nobody can know which is meant but by what is asked of it.

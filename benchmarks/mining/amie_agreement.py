@@ -18,6 +18,7 @@ from typing import Any
 
 from benchmarks.common.folders import shared_folder
 from rulerag.console import guarded
+from rulerag.evaluation import markdown_table
 from rulerag.io import write_json, write_text
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.amie import AmieMiner
@@ -161,19 +162,17 @@ def compare(
 
 
 def _table(rows: Sequence[Agreement]) -> str:
-    lines = [
-        "| graph | skyline | rules ours | rules AMIE | only ours | only AMIE | other counts |"
-        " sample by definition |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | --- |",
+    heads = ("graph", "skyline", "rules ours", "rules AMIE", "only ours", "only AMIE")
+    cells = [
+        [row.graph, "on" if row.skyline else "off", f"{row.ours:,}", f"{row.theirs:,}"]
+        + [str(one) for one in (row.only_ours, row.only_theirs, row.other_counts)]
+        + [
+            f"{row.checked_by_definition - row.wrong_by_definition} of "
+            f"{row.checked_by_definition} right"
+        ]
+        for row in rows
     ]
-    for row in rows:
-        right = row.checked_by_definition - row.wrong_by_definition
-        lines.append(
-            f"| {row.graph} | {'on' if row.skyline else 'off'} | {row.ours:,} | {row.theirs:,} |"
-            f" {row.only_ours} | {row.only_theirs} | {row.other_counts} |"
-            f" {right} of {row.checked_by_definition} right |"
-        )
-    return "\n".join(lines) + "\n"
+    return markdown_table((*heads, "other counts", "sample by definition"), cells, "llrrrrrl")
 
 
 def main(out: Path | None = None, graphs: Sequence[str] = GRAPHS) -> list[Agreement]:

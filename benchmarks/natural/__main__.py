@@ -30,10 +30,9 @@ from benchmarks.natural.study import (
     understood,
 )
 from benchmarks.natural.tables import tables
-from rulerag.assembly import make_generator, preset
 from rulerag.console import guarded
 from rulerag.io import read_json, read_jsonl, write_json, write_jsonl, write_text
-from rulerag.linking import QuestionLinker, ReadingJudge
+from rulerag.linking import QuestionLinker
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Query
@@ -77,12 +76,6 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
     linkers = {"letters": plain}
     if arguments.encoder:
         linkers["encoder"] = plain.with_encoder(load_encoder(arguments.encoder))
-    if arguments.language_model:
-        name = arguments.language_model
-        model = make_generator(preset("", generator=name, model_settings=ReadingJudge.PROMPT))
-        linkers |= {
-            f"{name}, model": linker.with_language_model(model) for name, linker in linkers.items()
-        }
     known = figures.setdefault("linking", {})
     left = {name: linker for name, linker in linkers.items() if name not in known}
     exact = matches(dataset, asked) if left else []
@@ -95,26 +88,26 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
         queries = understood(linked, asked)
         right = matches(dataset, queries)
         known[name]["exact_match"] = compared(exact, right)
-        if ", " not in name:  # what later parts search with
-            rows = zip(asked, texts, queries, exact, right, strict=True)
-            write_jsonl(
-                arguments.out / f"{dataset.name}-{name}.jsonl",
-                (
-                    {
-                        "id": query.id,
-                        "exact": query.text,
-                        "question": text,
-                        "understood": taken.text,
-                        "subject": taken.subject,
-                        "relation": taken.relation,
-                        "timestamp": taken.timestamp,
-                        "relations": [[one, round(p, 4)] for one, p in taken.relations],
-                        "right": [query.subject == taken.subject, query.relation == taken.relation],
-                        "exact_match": [before, after],
-                    }
-                    for query, text, taken, before, after in rows
-                ),
-            )
+        # What later parts search with.
+        rows = zip(asked, texts, queries, exact, right, strict=True)
+        write_jsonl(
+            arguments.out / f"{dataset.name}-{name}.jsonl",
+            (
+                {
+                    "id": query.id,
+                    "exact": query.text,
+                    "question": text,
+                    "understood": taken.text,
+                    "subject": taken.subject,
+                    "relation": taken.relation,
+                    "timestamp": taken.timestamp,
+                    "relations": [[one, round(p, 4)] for one, p in taken.relations],
+                    "right": [query.subject == taken.subject, query.relation == taken.relation],
+                    "exact_match": [before, after],
+                }
+                for query, text, taken, before, after in rows
+            ),
+        )
         write_json(file, figures)
 
 
@@ -189,7 +182,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--questions", type=int, default=400, help="questions of a benchmark")
     parser.add_argument("--seed", type=int, default=0, help="of the sample and the wordings")
     parser.add_argument("--encoder", help="a folder or name; letters alone without one")
-    parser.add_argument("--language-model", help="a model that weighs what questions mean as well")
     parser.add_argument(
         "--linker", choices=("letters", "encoder"), default="encoder", help="whose queries search"
     )

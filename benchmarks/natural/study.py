@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.linking.study import Case, scores
+from benchmarks.linking.study import WordedQuestion, scores
 from benchmarks.natural.rewriting import natural_texts
 from rulerag.assembly import make_pipeline, make_retriever, make_selector, method
 from rulerag.composition import Config
@@ -86,7 +86,7 @@ def linked_scores(
         asked: what they mean.
     """
     cases = [
-        Case(one.text, one.subject_words, one.relation, False, one, one.subject_words)
+        WordedQuestion(one.text, one.subject_words, one.relation, False, one, one.subject_words)
         for one in asked
     ]
     found = scores(linked, cases)

@@ -1,1 +1,1 @@
-"""RuleQA benchmarks (``python -m benchmarks.ruleqa``), and how many rules their graphs have."""
+"""RuleQA benchmarks (``python -m benchmarks.ruleqa``)."""

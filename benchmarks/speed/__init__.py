@@ -1,1 +1,1 @@
-"""Speed benchmarks (``python -m benchmarks.speed NAME``), each a ratio against a baseline."""
+"""How fast the hot paths are (``python -m benchmarks.speed NAME``), each as a ratio."""

@@ -1,38 +1,63 @@
-"""Speed benchmarks by name; each prints a ratio against a baseline measured in the same run."""
+"""How fast the hot paths are: each a ratio of CPU seconds against another way in the same run.
+
+Numbers above 1 are times faster, on one thread. What ``--out`` holds of other paths stays.
+"""
 
 from __future__ import annotations
 
 import argparse
-import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
+from benchmarks.speed import paths
+from benchmarks.speed.timing import HOT_PATHS
 from rulerag.console import guarded
 from rulerag.errors import ConfigError, did_you_mean
+from rulerag.evaluation import markdown_table
+from rulerag.io import prepare_folder, read_json, write_json, write_text
 
-BENCHMARKS = {
-    "everyday": "benchmarks.speed.everyday",
-    "explanation": "benchmarks.speed.explanation",
-    "generation": "benchmarks.speed.generation",
-    "grounding": "benchmarks.speed.grounding",
-    "lattice": "benchmarks.speed.lattice",
-    "mining": "benchmarks.speed.mining",
-    "retrieval": "benchmarks.speed.retrieval",
-    "thread": "benchmarks.speed.thread",
-}
-"""Benchmark modules by name; each has ``main(out: Path | None)``."""
+__all__ = ["main", "paths"]
+_ALL = "all"
 
 
-def _run(name: str, out: Path | None) -> None:
-    if name != "all" and name not in BENCHMARKS:
+def measure(name: str, out: Path | None) -> dict[str, list[dict[str, Any]]]:
+    """Measure one path, or all; print a table, and write ``ratios.json`` and ``ratios.md``.
+
+    Raises:
+        ConfigError: there is no such path.
+        DataError: a graph is missing, or two ways do not give the same.
+    """
+    if name not in (_ALL, *HOT_PATHS):
         raise ConfigError(
-            f"no benchmark is called {name!r}", key="NAME", hint=did_you_mean(name, BENCHMARKS)
+            f"no hot path is called {name!r}", key="NAME", hint=did_you_mean(name, HOT_PATHS)
         )
-    for key in BENCHMARKS if name == "all" else (name,):
-        sys.stdout.write(f"== {key}\n")
+    file = prepare_folder(out) / "ratios.json" if out is not None else None
+    rows: dict[str, Any] = read_json(file) if file is not None and file.exists() else {}
+    for key in HOT_PATHS if name == _ALL else (name,):
+        rows[key] = [{**asdict(one), "ratio": one.ratio} for one in HOT_PATHS[key].measure()]
+        sys.stdout.write(table({key: rows[key]}))
         sys.stdout.flush()
-        importlib.import_module(BENCHMARKS[key]).main(out)
+        if file is not None:
+            rows = {known: rows[known] for known in HOT_PATHS if known in rows}
+            write_json(file, rows)
+            write_text(file.with_suffix(".md"), table(rows))
+    return rows
+
+
+def table(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> str:
+    """Markdown: milliseconds of CPU for a unit, ours and the other way's, and the ratio."""
+    cells = [
+        [path, one["case"], f"{one['count']:,} {one['unit']}"]
+        + [f"{1e3 * one[key]:.4g}" for key in ("seconds", "baseline")]
+        + [f"{one['ratio']:.2f}", HOT_PATHS[path].against]
+        for path, several in rows.items()
+        for one in several
+    ]
+    titles = ("path", "case", "of", "ours, CPU ms", "baseline", "times faster", "baseline is")
+    return markdown_table(titles, cells, "lllrrrl")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -40,12 +65,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed",
         description=__doc__,
-        epilog="example: python -m benchmarks.speed thread --out benchmarks/results/speed",
+        epilog="example: python -m benchmarks.speed mining --out benchmarks/results/speed",
     )
-    parser.add_argument("name", metavar="NAME", help=f"all, {', '.join(BENCHMARKS)}")
-    parser.add_argument("--out", type=Path, help="a folder for the figures as JSON")
+    parser.add_argument("name", metavar="NAME", help=f"{_ALL}, {', '.join(HOT_PATHS)}")
+    parser.add_argument("--out", type=Path, help="a folder for ratios.json and ratios.md")
     arguments = parser.parse_args(argv)
-    return guarded(lambda: _run(arguments.name, arguments.out))
+    return guarded(lambda: measure(arguments.name, arguments.out))
 
 
 if __name__ == "__main__":

@@ -9,21 +9,18 @@ tokens padded beforehand, and neither loss nor optimizer.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks.speed.timing import timed
 from rulerag.retrieval.dense import embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.ruleqa import RuleQADataset, RuleQASettings, build
 from rulerag.synthetic import World
 from training.common.processes import Processes
-from training.common.trainer import WholeCheckpoints
 from training.retriever.data import prepare
 from training.retriever.settings import RetrieverSettings
 from training.retriever.trainer import TrainingSteps, make_trainer
-
-Comparison = Callable[[Callable[[], object], Callable[[], object], int], Any]
 
 
 def training_dataset(facts: int = 8000) -> RuleQADataset:
@@ -32,24 +29,16 @@ def training_dataset(facts: int = 8000) -> RuleQADataset:
     return build("ruleqa-i", World.generate(facts, seed=1).graph, settings=settings)
 
 
-def measure_training_step(
-    dataset: RuleQADataset,
-    encoder: SentenceEncoder,
-    compared: Comparison,
-    *,
-    batch_size: int = 32,
-    steps: int = 32,
-    repeats: int = 3,
-) -> dict[str, Any]:
-    """Fine-tune for a few steps, and run the bare model over the same batches.
+def training_step(
+    dataset: RuleQADataset, encoder: SentenceEncoder, *, batch_size: int = 32, steps: int = 32
+) -> tuple[float, float]:
+    """CPU seconds of fine-tuning for a few steps, and of the bare model over the same batches.
 
     Args:
         dataset: where examples come from.
         encoder: trained in place.
-        compared: gives the seconds of both, and their ratios.
         batch_size: examples of a step.
         steps: steps of one measurement.
-        repeats: measurements.
     """
     import torch
 
@@ -64,8 +53,7 @@ def measure_training_step(
         drawn = TrainingSteps(prepare(dataset, settings), len(vectors), settings)
         trainer = make_trainer(
             settings,
-            encoder.model,
-            encoder.query_prefix,
+            encoder,
             drawn,
             vectors,
             lambda _: {"merit": 0.0},
@@ -73,7 +61,6 @@ def measure_training_step(
             Path(folder),
         )
         # The steps alone: no validation, no checkpoint.
-        trainer.remove_callback(WholeCheckpoints)
         arguments = trainer.args
         arguments.eval_strategy = arguments.save_strategy = "no"
         arguments.eval_on_start = arguments.load_best_model_at_end = False
@@ -94,15 +81,5 @@ def measure_training_step(
                 encoder.model.zero_grad(set_to_none=True)
 
         ours()
-        seconds, raw, ratios = compared(ours, bare, repeats)
-    config = first.auto_model.config
-    return {
-        "batch_size": batch_size,
-        "tokens_per_text": sum(int(b["attention_mask"].sum()) for b in batches)
-        / sum(len(batch) for batch in texts),
-        "layers": config.num_hidden_layers,
-        "width": config.hidden_size,
-        "steps_per_second": steps / seconds,
-        "forward_backward_per_second": steps / raw,
-        **ratios,
-    }
+        _, _, *seconds = timed(ours, bare)
+    return seconds[0], seconds[1]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,8 +26,6 @@ _ANALOGUES, _SHARED = 3, 3
 _LIKE = 2**24
 # Names of unknown subjects that are remembered, so that reasons can be given for them.
 _UNKNOWN = 65_536
-# How many times of questions have their features kept.
-_KEPT = 4
 
 
 @register("scorer", "analogy")
@@ -88,8 +85,8 @@ class Analogy(FactScorer):
         name = f"{self.kind}-best" if self.best else f"{self.kind}-{self.power:g}"
         return name + self.fading(self.decay)
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, counts = self.facts.answers(relation, time)
         voters, votes = self._votes(relation, time)
         like = self._shared_likeness(relation, time, subject, voters)
@@ -119,14 +116,14 @@ class Analogy(FactScorer):
             if like[place] <= 0:
                 if not reasons:  # the prior alone speaks for it
                     why = f"{self.facts.entity(other)} {named}, as others do"
-                    reasons.append(self.supported(why, [int(rows[place])]))
+                    reasons.append(self.reason(why, [int(rows[place])]))
                 break
             if other == subject:
-                reasons.append(self.supported(f"{named} before", [int(rows[place])]))
+                reasons.append(self.reason(f"{named} before", [int(rows[place])]))
             else:
                 shared, words = self._shared(time, subject, other)
                 why = f"{self.facts.entity(other)}, like the subject, {words}: {named}"
-                reasons.append(self.supported(why, [int(rows[place]), *shared]))
+                reasons.append(self.reason(why, [int(rows[place]), *shared]))
             if len(reasons) == _ANALOGUES:
                 break
         return tuple(reasons)
@@ -178,34 +175,27 @@ class Analogy(FactScorer):
 
     def _votes(self, relation: int, time: int) -> tuple[Longs, sparse.csr_matrix]:
         """The subjects of a relation, shape (v,), and their weights for its answers, (v, m)."""
-        key = relation, time
-        if key not in self._voting:
+
+        def counted() -> tuple[Longs, sparse.csr_matrix]:
             table = self.facts.table
             rows = self.facts.rows(relation, time)
             answers, _ = self.facts.answers(relation, time)
             column = np.zeros(len(self.names), np.int64)
             column[answers] = np.arange(len(answers))
             voters, line = np.unique(table.subject[rows], return_inverse=True)
+            fresh = self.facts.fresh(rows, time, self.decay / self.time_step)
             shape = len(voters), len(answers)
-            votes = strongest_entries(
-                line, column[table.object[rows]], self._fresh(rows, time), shape
-            )
-            if len(self._voting) > 512:
-                self._voting.clear()
-            self._voting[key] = voters.astype(np.int64), votes
-        return self._voting[key]
+            votes = strongest_entries(line, column[table.object[rows]], fresh, shape)
+            return voters.astype(np.int64), votes
 
-    @cached_property
-    def _voting(self) -> dict[tuple[int, int], tuple[Longs, sparse.csr_matrix]]:
-        return {}
-
-    def _fresh(self, rows: Longs, time: int) -> Floats:
-        """How much facts count by their age."""
-        return self.facts.fresh(rows, time, self.decay / self.time_step)
+        kind = "votes", self.decay, self.time_step
+        return self.facts.remember(kind, (relation, time), counted, most=512)
 
     def _features(self, time: int) -> Descriptions:
         """What is known of every entity before a time."""
-        return described(self.facts, time, self.decay, self.time_step)
+        kind = "described", self.decay, self.time_step
+        decay = self.decay / self.time_step
+        return self.facts.remember(kind, time, lambda: describe(self.facts, time, decay))
 
 
 @register("scorer", "names")
@@ -248,7 +238,7 @@ class Names(Analogy):
         if len(self._unknown) > _UNKNOWN:
             self._unknown.clear()
         for place in np.flatnonzero(subject < 0).tolist():
-            name = _called(queries[place].subject, queries[place].subject_label)
+            name = _full_name(queries[place].subject, queries[place].subject_label)
             known = len(self.names) + len(self._unknown)
             subject[place] = self._unknown.setdefault(name, known)
         return subject, relation, time
@@ -288,21 +278,22 @@ class Names(Analogy):
     @property
     def _words(self) -> tuple[TfidfVectorizer, sparse.csr_matrix, Words]:
         """What counts words, those of the known names, rows of length 1, and the words."""
-        from sklearn.feature_extraction.text import TfidfVectorizer
 
-        known = self.facts.remembered.setdefault(("names",), {})
-        if not known:
+        def counted() -> tuple[TfidfVectorizer, sparse.csr_matrix, Words]:
+            from sklearn.feature_extraction.text import TfidfVectorizer
+
             vectorizer = TfidfVectorizer(token_pattern=r"[^\W_]+", dtype=np.float32)
             names = [
-                _called(name, self.facts.entity(entity)) for entity, name in enumerate(self.names)
+                _full_name(name, self.facts.entity(entity))
+                for entity, name in enumerate(self.names)
             ]
             counts = vectorizer.fit_transform(names).tocsr()
-            known["words"] = vectorizer, counts, vectorizer.get_feature_names_out()
-        found: tuple[TfidfVectorizer, sparse.csr_matrix, Words] = known["words"]
-        return found
+            return vectorizer, counts, vectorizer.get_feature_names_out()
+
+        return self.facts.remember(("names",), None, counted)
 
 
-def _called(name: str, label: str | None) -> str:
+def _full_name(name: str, label: str | None) -> str:
     """A name as it stands, and its readable form where that has other words."""
     return name if not label or label == name else f"{name} {label}"
 
@@ -324,25 +315,14 @@ class Descriptions(NamedTuple):
         return self.matrix.indices[part], self.matrix.data[part]
 
 
-def described(facts: CorpusFacts, time: int, decay: float, time_step: int) -> Descriptions:
-    """What is known of every entity before a time, kept for the last few times.
+def describe(facts: CorpusFacts, time: int, decay: float) -> Descriptions:
+    """What is known of every entity before a time.
 
     Args:
         facts: the facts.
         time: as coded.
-        decay: fading of dated facts per time step.
-        time_step: the distance of two neighbouring times in timestamps.
+        decay: fading of dated facts per timestamp.
     """
-    known = facts.remembered.setdefault(("described", decay, time_step), {})
-    if time not in known:
-        if len(known) >= _KEPT:
-            known.clear()
-        known[time] = _described(facts, time, decay / time_step)
-    found: Descriptions = known[time]
-    return found
-
-
-def _described(facts: CorpusFacts, time: int, decay: float) -> Descriptions:
     table = facts.table
     rows = np.arange(len(facts)) if time == NO_TIME else np.flatnonzero(facts.times < time)
     size, relations = len(facts.names), len(table.relations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 import numpy as np
@@ -90,7 +90,7 @@ class FactScorer(ABC):
         ]
         marked = np.zeros(len(self.names), bool)
         for relation, time, places, subject in self._groups(queries):
-            entity, score = self.scored(relation, time, subject)
+            entity, score = self.candidates(relation, time, subject)
             order = self._tie_order(relation, time, entity)
             if order is not None:
                 entity, score = entity[order], score[:, order]
@@ -101,7 +101,7 @@ class FactScorer(ABC):
                     values[entity == subject[line]] = 0
                 if queries[place].prediction and not self.facts.is_dated:
                     stated = self.facts.table.object[
-                        self.facts.stated(int(subject[line]), relation)
+                        self.facts.rows_of(int(subject[line]), relation)
                     ]
                     marked[stated] = True
                     values[marked[entity]] = 0
@@ -112,12 +112,12 @@ class FactScorer(ABC):
                     self.names,
                     entity[best],
                     values[best],
-                    _Explained(self, relation, time, int(subject[line])),
+                    partial(self.support, relation, time, int(subject[line])),
                 )
         return found
 
     @abstractmethod
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
         """Scores of the candidates of questions of one relation and time.
 
         Args:
@@ -145,7 +145,7 @@ class FactScorer(ABC):
     def _last(self) -> dict[str, tuple[tuple[int, ...], Any]]:
         return {}
 
-    def supported(self, why: str, rows: Sequence[int]) -> Support:
+    def reason(self, why: str, rows: Sequence[int]) -> Support:
         """A reason with its facts and the documents that state them."""
         facts = tuple(self.facts.fact(row) for row in rows)
         documents = dict.fromkeys(self.facts.document(row).id for row in rows)
@@ -192,17 +192,6 @@ class FactScorer(ABC):
     @cached_property
     def _loops(self) -> dict[int, bool]:
         return {}
-
-
-class _Explained:
-    """What speaks for the candidates of one question."""
-
-    def __init__(self, scorer: FactScorer, relation: int, time: int, subject: int) -> None:
-        self._question = relation, time, subject
-        self._scorer = scorer
-
-    def __call__(self, entity: int) -> tuple[Support, ...]:
-        return self._scorer.support(*self._question, entity)
 
 
 def _no_support(entity: int) -> tuple[Support, ...]:

@@ -41,18 +41,18 @@ class _Counts(FactScorer):
             return ()
         named = self.facts.answer(relation, entity)
         why = f"{named} in {len(rows)} facts" if len(rows) > 1 else named
-        return (self.supported(why, [int(rows[np.argmax(self.facts.times[rows])])]),)
+        return (self.reason(why, [int(rows[np.argmax(self.facts.times[rows])])]),)
 
     def _rows(self, relation: int, time: int, subject: int) -> Longs:
-        rows = self.facts.stated(subject, relation)
+        rows = self.facts.rows_of(subject, relation)
         return rows[self.facts.times[rows] < time]
 
 
 class _OfSubject(_Counts):
     """Counts the facts of the subject and the relation."""
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, _ = self.facts.answers(relation, time)
         column = self._column
         column[answers] = np.arange(len(answers))
@@ -114,8 +114,8 @@ class RelationPrior(_Counts):
     def __init__(self, facts: CorpusFacts) -> None:
         super().__init__(facts)
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         rows = self.facts.rows(relation, time)
         found, values = self.of_rows(rows, self.facts.now(time))
         return found, np.tile(values, (len(subject), 1))

@@ -134,8 +134,8 @@ class Embeddings(FactScorer):
         """What the scorer is called where it explains itself."""
         return self.kind
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, _ = self.facts.answers(relation, time)
         if time != NO_TIME:
             return answers, np.zeros((len(subject), len(answers)))
@@ -163,7 +163,7 @@ class Embeddings(FactScorer):
         best = rows[np.argsort(-near, kind="stable")[:_NAMED]].tolist()
         named, said = self.facts.entity(entity), self.facts.answer(relation, entity)
         return tuple(
-            self.supported(
+            self.reason(
                 f"trained vectors put {named} here; {self.facts.entity(int(table.subject[row]))}, "
                 f"of those that have it the nearest vector: {said}",
                 [row],

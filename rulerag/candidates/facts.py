@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from rulerag.kg.grounding import TableIndex
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query
 
-Words = Callable[[str], str]
+T = TypeVar("T")
 NO_TIME = np.iinfo(np.int32).max
 """Stands for a time after all facts."""
 INVERSE = "^"
@@ -145,8 +145,27 @@ class CorpusFacts:
 
     @cached_property
     def remembered(self) -> dict[tuple[object, ...], dict[Any, Any]]:
-        """What scorers made of these facts, by what it is and by time, for others like them."""
+        """What was made of these facts, by what it is and what for."""
         return {}
+
+    def remember(
+        self, kind: tuple[object, ...], key: object, make: Callable[[], T], most: int = 4
+    ) -> T:
+        """What was made of these facts before; made where it was not, and kept for others.
+
+        Args:
+            kind: what it is, with the settings that it depends on.
+            key: what for, such as a time.
+            make: makes it.
+            most: how many of a kind are kept.
+        """
+        known = self.remembered.setdefault(kind, {})
+        if key not in known:
+            if len(known) >= most:
+                known.clear()
+            known[key] = make()
+        found: T = known[key]
+        return found
 
     def fresh(self, rows: Longs, time: int, decay: float) -> Floats:
         """How much some facts count at a time, ``exp(-decay * age)``; 1 for undated ones."""
@@ -163,7 +182,7 @@ class CorpusFacts:
         found = order[bounds[relation] : bounds[relation + 1]] if relation >= 0 else order[:0]
         return found if time == NO_TIME else found[self.times[found] < time]
 
-    def stated(self, subject: int, relation: int) -> Longs:
+    def rows_of(self, subject: int, relation: int) -> Longs:
         """The rows of a subject and a relation, in the order of the corpus."""
         if min(subject, relation) < 0:
             return np.zeros(0, np.int64)
@@ -173,26 +192,21 @@ class CorpusFacts:
 
     def around(self, entity: int) -> Longs:
         """The rows of an entity's facts, as subject or as object, each once."""
-        return np.unique(self.index.neighbours(entity).row)
+        return self.index.rows_around(entity)
 
     def answers(self, relation: int, time: int = NO_TIME) -> tuple[Longs, Doubles]:
         """The objects of a relation and how often each is one, in the order that breaks ties.
 
         More frequent ones come first, then the first in the order of names.
         """
-        key = relation, time
-        if key not in self._answers:
+
+        def counted() -> tuple[Longs, Doubles]:
             objects = self.table.object[self.rows(relation, time)].astype(np.int64)
             found, counts = np.unique(objects, return_counts=True)
             order = np.lexsort((self.name_rank[found], -counts))
-            if len(self._answers) > 4096:
-                self._answers.clear()
-            self._answers[key] = found[order], counts[order].astype(np.float64)
-        return self._answers[key]
+            return found[order], counts[order].astype(np.float64)
 
-    @cached_property
-    def _answers(self) -> dict[tuple[int, int], tuple[Longs, Doubles]]:
-        return {}
+        return self.remember(("answers",), (relation, time), counted, most=4096)
 
     @cached_property
     def name_rank(self) -> Longs:
@@ -201,7 +215,7 @@ class CorpusFacts:
         rank[sorted(range(len(self.names)), key=self.names.__getitem__)] = np.arange(len(rank))
         return rank
 
-    def called(self, name: str) -> Sequence[int]:
+    def entities_named(self, name: str) -> Sequence[int]:
         """The entities whose readable name, or raw name, this is."""
         return self._by_label.get(name, ())
 
@@ -259,7 +273,7 @@ class CorpusFacts:
         plain = not verb.endswith(":")
         return f"is one that {name} {verb}" if plain else f"is in “{name} {verb} …”"
 
-    def said(self, row: int) -> str:
+    def sentence(self, row: int) -> str:
         """The fact of a row as it is stated, in words."""
         facts, table = self.forward or self, (self.forward or self).table
         ends = facts.entity(int(table.subject[row])), facts.entity(int(table.object[row]))

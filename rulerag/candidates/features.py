@@ -6,7 +6,6 @@ and whether the candidate is of a kind that the relation has.
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,6 @@ from rulerag.candidates.facts import NO_TIME, CorpusFacts
 
 # Time steps in which what a dated fact counts falls to 1/e.
 _SPANS = (5.0, 30.0, 150.0)
-# How many times of questions have their counts kept.
-_KEPT = 4
 
 
 # Stands for the logarithm of a place behind all others.
@@ -75,10 +72,24 @@ class Traits:
         table = facts.table
         rows = np.arange(len(table)) if time == NO_TIME else np.flatnonzero(facts.times < time)
         columns = table.subject[rows], table.relation[rows], table.object[rows]
-        self._subject, self._relation, self._object = (one.astype(np.int64) for one in columns)
-        self._entities, self._relations = len(facts.names), len(table.relations)
-        step = facts.time_step
-        self._age = (facts.now(time) - facts.times[rows]) / step if facts.is_dated else None
+        subject, relation, object_ = (one.astype(np.int64) for one in columns)
+        size, relations = len(facts.names), len(table.relations)
+        age = (facts.now(time) - facts.times[rows]) / facts.time_step if facts.is_dated else None
+        pair = subject * relations + relation
+        self._entities, self._relations = size, relations
+        self._stated = _counted(pair * size + object_, age)
+        self._linked = _counted(subject * size + object_, age)
+        self._asked = _counted(pair, age)
+        self._answers = _counted(relation * size + object_, age)
+        self._as_subject, self._as_object = _counted(subject, age), _counted(object_, age)
+        self._of_relation = _counted(relation, age)
+        # Different objects of a subject and a relation, different subjects of these and an object.
+        self._objects = _counted(self._stated.key // size)
+        pair, object_known = np.divmod(self._stated.key, size)
+        self._subjects = _counted(pair % relations * size + object_known)
+        self._habits = self._of_relations(relation)
+        self._kinds = self._by_end(subject, relation, object_)
+        self._alike: dict[int, Doubles] = {}
 
     def of(self, subject: Longs, relation: Longs, entity: Longs) -> Floats:
         """The traits of n candidates, each with its question, shape (n, traits).
@@ -117,48 +128,7 @@ class Traits:
         ]
         return np.hstack(parts).astype(np.float32)
 
-    @cached_property
-    def _stated(self) -> _Counts:
-        pair = self._subject * self._relations + self._relation
-        return self._counts(pair * self._entities + self._object)
-
-    @cached_property
-    def _linked(self) -> _Counts:
-        return self._counts(self._subject * self._entities + self._object)
-
-    @cached_property
-    def _asked(self) -> _Counts:
-        return self._counts(self._subject * self._relations + self._relation)
-
-    @cached_property
-    def _answers(self) -> _Counts:
-        return self._counts(self._relation * self._entities + self._object)
-
-    @cached_property
-    def _as_subject(self) -> _Counts:
-        return self._counts(self._subject)
-
-    @cached_property
-    def _as_object(self) -> _Counts:
-        return self._counts(self._object)
-
-    @cached_property
-    def _of_relation(self) -> _Counts:
-        return self._counts(self._relation)
-
-    @cached_property
-    def _objects(self) -> _Counts:
-        """Different objects of a subject and a relation."""
-        return _counted(self._stated.key // self._entities)
-
-    @cached_property
-    def _subjects(self) -> _Counts:
-        """Different subjects of a relation and an object."""
-        pair, object_ = np.divmod(self._stated.key, self._entities)
-        return _counted(pair % self._relations * self._entities + object_)
-
-    @cached_property
-    def _habits(self) -> Doubles:
+    def _of_relations(self, relation: Longs) -> Doubles:
         """Of each relation, facts by pair, objects by subject, subjects by object."""
 
         def number(relation: Longs) -> Doubles:
@@ -167,7 +137,7 @@ class Traits:
         pairs = number(self._stated.key // self._entities % self._relations)
         subjects = number(self._objects.key % self._relations)
         objects = number(self._subjects.key // self._entities)
-        ratios = number(self._relation) / np.maximum(pairs, 1), pairs / np.maximum(subjects, 1)
+        ratios = number(relation) / np.maximum(pairs, 1), pairs / np.maximum(subjects, 1)
         return np.log1p(np.stack([*ratios, pairs / np.maximum(objects, 1)], axis=1))
 
     def _likeness(self, relation: int) -> Doubles:
@@ -181,24 +151,16 @@ class Traits:
             self._alike[relation] = self._kinds @ (common / length if length > 0 else common)
         return self._alike[relation]
 
-    @cached_property
-    def _alike(self) -> dict[int, Doubles]:
-        return {}
-
-    @cached_property
-    def _kinds(self) -> sparse.csr_matrix:
+    def _by_end(self, subject: Longs, relation: Longs, object_: Longs) -> sparse.csr_matrix:
         """How often each entity stands at which end of which relation, rows of length 1."""
-        row = np.concatenate([self._subject, self._object])
-        column = np.concatenate([self._relation, self._relation + self._relations])
+        row = np.concatenate([subject, object_])
+        column = np.concatenate([relation, relation + self._relations])
         shape = self._entities, 2 * self._relations
         kinds = sparse.csr_matrix((np.ones(len(row)), (row, column)), shape=shape)
         kinds.data = np.log1p(kinds.data)
         length = np.sqrt(np.asarray(kinds.multiply(kinds).sum(axis=1)).ravel())
         kinds.data /= np.repeat(length, np.diff(kinds.indptr))
         return kinds
-
-    def _counts(self, key: Longs) -> _Counts:
-        return _counted(key, self._age)
 
 
 class _Counts(NamedTuple):
@@ -249,10 +211,4 @@ def _runs(relation: Longs) -> list[tuple[int, int, int]]:
 
 def traits_of(facts: CorpusFacts, time: int) -> Traits:
     """The traits at a time, kept for the last few times."""
-    known = facts.remembered.setdefault(("traits",), {})
-    if time not in known:
-        if len(known) >= _KEPT:
-            known.clear()
-        known[time] = Traits(facts, time)
-    found: Traits = known[time]
-    return found
+    return facts.remember(("traits",), time, lambda: Traits(facts, time))

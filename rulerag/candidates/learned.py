@@ -15,7 +15,7 @@ from rulerag.arrays import Bools, Doubles, Longs
 from rulerag.cache import recall_arrays, remember_arrays
 from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
-from rulerag.candidates.trees import SETTINGS, Question, grown, ordered
+from rulerag.candidates.trees import SETTINGS, Question, grow_trees, order_by_trees
 from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError
 from rulerag.io import StoredRecords, fingerprint_object
@@ -154,7 +154,7 @@ class LearnedScorer:
         for scorer in (*scorers, *more):
             if list(scorer.names) != list(facts.names):
                 raise ConfigError(
-                    f"{_called(scorer)} is not over the facts of the corpus",
+                    f"{_title(scorer)} is not over the facts of the corpus",
                     key="scorers",
                     hint="a scorer takes the facts that it is given, see rulerag.candidates.base",
                 )
@@ -206,7 +206,7 @@ class LearnedScorer:
         parts = [learned.parts(one.scores, one.ids[1], one.failed) for one in asked]
         odds = [one.sum(axis=1) for one in parts]
         if learned.trees is not None:
-            odds = ordered(learned.trees, learned.floor, self.facts, asked, odds)
+            odds = order_by_trees(learned.trees, learned.floor, self.facts, asked, odds)
         scored = []
         for one, part, of in zip(asked, parts, odds, strict=True):
             order = np.argsort(-of, kind="stable")
@@ -221,13 +221,13 @@ class LearnedScorer:
     ) -> list[Question]:
         """Questions with what each scorer finds for them."""
         ids = np.stack(self.facts.coded(queries), axis=1).tolist()
-        said = np.zeros(len(self.names))
+        scratch = np.zeros(len(self.names))
         asked = []
         for number, (subject, relation, time) in enumerate(ids):
             lists = [None if one is None else one[number] for one in found]
             # Their lists are long, and nothing else of them is needed.
             explains = [None if one is None else one.explain for one in lists]
-            asked.append(Question(explains, *self._joined(lists, said), (subject, relation, time)))
+            asked.append(Question(explains, *self._join(lists, scratch), (subject, relation, time)))
         return asked
 
     @cached_property
@@ -261,7 +261,7 @@ class LearnedScorer:
 
     def _learn(self) -> tuple[Learned, bool]:
         """The weights, and whether every scorer had its say."""
-        made = self._made() if len(self.examples) < _FEW else self._asked()
+        made = self._hidden_questions() if len(self.examples) < _FEW else self._dataset_questions()
         asked: dict[int, Question] = {}
         for places in self._shares(made.queries):
             queries = [made.queries[place] for place in places]
@@ -273,13 +273,13 @@ class LearnedScorer:
         examples = [(one, right) for one, right in pairs if right.any() and not right.all()]
         whole = not any(one.failed.any() for one, _ in pairs)
         if not examples:
-            return self._plain(), whole
+            return self._equal_weights(), whole
         known, right = zip(*examples, strict=True)
         learned = _fit(known, right)
         if len(examples) < _MANY:
             return learned, whole
         odds = [learned.parts(one.scores, one.ids[1], one.failed).sum(axis=1) for one in known]
-        trees = grown(learned.floor, made.facts, known, odds, right)
+        trees = grow_trees(learned.floor, made.facts, known, odds, right)
         return learned._replace(trees=trees), whole
 
     def _shares(self, queries: Sequence[Query]) -> list[Longs]:
@@ -292,22 +292,22 @@ class LearnedScorer:
         firsts = np.searchsorted(relation[order], relation[order][_AT_ONCE::_AT_ONCE])
         return np.split(order, np.unique(firsts))
 
-    def _asked(self) -> _Made:
+    def _dataset_questions(self) -> _Examples:
         """Questions of the dataset, at most so many."""
         order = np.random.default_rng(self.seed).permutation(len(self.examples))
         queries = [self.examples[place] for place in sorted(order[: self.questions].tolist())]
         answers = [
-            [entity for name in query.answers for entity in self.facts.called(name)]
+            [entity for name in query.answers for entity in self.facts.entities_named(name)]
             for query in queries
         ]
-        return _Made(queries, answers, self.scorers, self.facts)
+        return _Examples(queries, answers, self.scorers, self.facts)
 
-    def _made(self) -> _Made:
+    def _hidden_questions(self) -> _Examples:
         """Questions for facts that are hidden from the scorers."""
         hidden = self._hidden_facts()
         known = self.facts.select(~hidden)
         if not len(known):
-            return _Made([], [], (), known)
+            return _Examples([], [], (), known)
         gold: dict[tuple[str, str, int | None], list[int]] = {}
         table = self.facts.table
         rows = np.flatnonzero(hidden)
@@ -317,7 +317,7 @@ class LearnedScorer:
         chosen = np.random.default_rng(self.seed).permutation(rows)[: self.questions]
         queries = self._queries(chosen)
         answers = [gold[query.subject, query.relation, query.timestamp] for query in queries]
-        return _Made(queries, answers, _over(self.scorers, known), known)
+        return _Examples(queries, answers, _over(self.scorers, known), known)
 
     def _queries(self, rows: Longs) -> list[Query]:
         """The questions for the objects of facts, each once."""
@@ -339,7 +339,7 @@ class LearnedScorer:
             )
         return list(queries.values())
 
-    def _plain(self) -> Learned:
+    def _equal_weights(self) -> Learned:
         """Every scorer counts alike: where there is nothing to learn from."""
         size = len(self.scorers)
         ones = np.ones(2 * size)
@@ -367,13 +367,13 @@ class LearnedScorer:
         same: Bools = np.isin(code, code[hidden])
         return same
 
-    def _joined(
-        self, lists: Sequence[ScoredCandidates | None], said: Doubles
+    def _join(
+        self, lists: Sequence[ScoredCandidates | None], scratch: Doubles
     ) -> tuple[Longs, Doubles]:
         """Candidates of several scorers, shape (m,), and their scores, (m, s); 0 for none.
 
-        In the order in which the scorers name them, the first one's first. ``said`` has a zero for
-        every entity, and has so again.
+        In the order in which the scorers name them, the first one's first. ``scratch`` has a zero
+        for every entity, and has so again.
         """
         named = [one.entity[: self.depth] for one in lists if one is not None]
         together = np.concatenate([np.zeros(0, np.int64), *named])
@@ -382,9 +382,9 @@ class LearnedScorer:
         values = np.zeros((len(entity), len(lists)))
         for column, one in enumerate(lists):
             if one is not None:
-                said[one.entity] = one.score
-                values[:, column] = said[entity]
-                said[one.entity] = 0.0
+                scratch[one.entity] = one.score
+                values[:, column] = scratch[entity]
+                scratch[one.entity] = 0.0
         return entity, values
 
 
@@ -408,7 +408,7 @@ class _Reasons:
         return tuple(reasons)
 
 
-class _Made(NamedTuple):
+class _Examples(NamedTuple):
     """Questions to learn from.
 
     Args:
@@ -424,7 +424,7 @@ class _Made(NamedTuple):
     facts: CorpusFacts
 
 
-def _called(scorer: CandidateScorer) -> str:
+def _title(scorer: CandidateScorer) -> str:
     return str(getattr(scorer, "title", type(scorer).__name__))
 
 
@@ -449,7 +449,7 @@ def _score_all(
 def _each(
     scorers: Sequence[CandidateScorer | None], made: Callable[[CandidateScorer], T]
 ) -> list[T | None]:
-    """What is made of each scorer; None for one that fails, which is said.
+    """What is made of each scorer; None for one that fails, which a warning names.
 
     Raises:
         Exception: that of the last scorer, where every one fails.
@@ -464,7 +464,7 @@ def _each(
             except Exception as error:  # noqa: BLE001  (one that fails shall not stop the others)
                 last = error
                 told = f"{type(error).__name__}: {error}"
-                _LOG.warning("the scorer %s fails and is left out: %s", _called(scorer), told)
+                _LOG.warning("the scorer %s fails and is left out: %s", _title(scorer), told)
         found.append(one)
     if last is not None and all(one is None for one in found):
         raise last

@@ -13,6 +13,7 @@ from rulerag.candidates.base import FactScorer
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
+from rulerag.io import fingerprint_object
 from rulerag.kg.grounding import RulePlans
 from rulerag.mining.inference import StaticInference, TemporalInference
 from rulerag.rules import Atom, Rule, RuleBank
@@ -62,16 +63,14 @@ class Rules(FactScorer):
     @cached_property
     def fingerprint(self) -> str:
         """Names the facts, the rules and every setting that changes scores."""
-        from rulerag.io import fingerprint_object
-
         return fingerprint_object([self.title, self.facts.fingerprint, self.bank.fingerprint])
 
     def over(self, facts: CorpusFacts) -> Rules:
         """The same scorer over other facts."""
         return type(self)(facts, self.bank, aggregate=self.aggregate)
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         known = np.flatnonzero(subject >= 0)
         # Of facts with swapped ends, rules are asked for the subjects of the facts as stated.
         inverse = len(self.facts.table.relations) if self.facts.forward is not None else 0
@@ -104,7 +103,7 @@ class Rules(FactScorer):
             # The fact that names the candidate comes first.
             ends = self.facts.table.subject, self.facts.table.object
             rows.sort(key=lambda row: entity not in (ends[0][row], ends[1][row]))
-            reasons.append(self.supported(rules[int(found.rule[number])].text, rows))
+            reasons.append(self.reason(rules[int(found.rule[number])].text, rows))
         return tuple(reasons)
 
     def _grounded(self, relation: int, time: int, subject: int) -> GroundingTable:

@@ -55,7 +55,7 @@ class Question(NamedTuple):
         return np.array([one is None for one in self.explains])
 
 
-def grown(
+def grow_trees(
     floor: Doubles,
     facts: CorpusFacts,
     asked: Sequence[Question],
@@ -84,7 +84,7 @@ def grown(
     return HistGradientBoostingClassifier(**_TREES).fit(numbers, wanted)
 
 
-def ordered(
+def order_by_trees(
     trees: HistGradientBoostingClassifier,
     floor: Doubles,
     facts: CorpusFacts,
@@ -94,7 +94,7 @@ def ordered(
     """Logarithms of the odds of candidates, the likeliest as trees order them.
 
     Args:
-        trees: of :func:`grown`.
+        trees: of :func:`grow_trees`.
         floor: shape (s,), of each scorer the score that stands for none.
         facts: what is known.
         asked: the questions.
@@ -141,12 +141,12 @@ def _numbers(
     sizes = [len(top) for top in tops]
     subject, relation, time = np.repeat([one.ids for one in asked], sizes, axis=0).T
     entity = np.concatenate([one.entity[top] for one, top in zip(asked, tops, strict=True)])
-    said: Floats | None = None
+    traits_of_all: Floats | None = None
     for moment in np.unique(time).tolist():
         at = np.flatnonzero(time == moment)
         at = at[np.argsort(relation[at], kind="stable")]
         traits = traits_of(facts, moment).of(subject[at], relation[at], entity[at])
-        if said is None:
-            said = np.zeros((len(entity), traits.shape[1]), np.float32)
-        said[at] = traits
-    return np.hstack([np.concatenate(lists), *([] if said is None else [said])])
+        if traits_of_all is None:
+            traits_of_all = np.zeros((len(entity), traits.shape[1]), np.float32)
+        traits_of_all[at] = traits
+    return np.hstack([np.concatenate(lists), *([] if traits_of_all is None else [traits_of_all])])

@@ -14,7 +14,6 @@ from rulerag.composition import check_range, register
 from rulerag.types import Support
 
 _LONGEST = 3
-_KEPT = 4
 
 
 class _Steps(NamedTuple):
@@ -69,10 +68,10 @@ class Walks(FactScorer):
         """What the scorer is called where it explains itself."""
         return f"{self.kind}-{self.steps}{self.fading(self.decay)}"
 
-    def scored(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
-        """See :meth:`FactScorer.scored`."""
+    def candidates(self, relation: int, time: int, subject: Longs) -> tuple[Longs, Doubles]:
+        """See :meth:`FactScorer.candidates`."""
         answers, _ = self.facts.answers(relation, time)
-        step = self._step(time)
+        step = self._steps(time).ahead
         reached = step[np.maximum(subject, 0)]
         for _ in range(self.steps - 2):
             reached = reached @ step
@@ -90,14 +89,14 @@ class Walks(FactScorer):
         way = self._way(time, subject, entity)
         if not way:
             return ()
-        told = [self.facts.said(row) for row in way]
-        return (self.supported("connected: " + "; ".join(told), way[::-1]),)
+        told = [self.facts.sentence(row) for row in way]
+        return (self.reason("connected: " + "; ".join(told), way[::-1]),)
 
     def _way(self, time: int, subject: int, entity: int) -> list[int]:
         """The rows of one walk of the given length, the likeliest last step first found."""
         if subject < 0:
             return []
-        step = self._step(time)
+        step = self._steps(time).ahead
         ahead = self.last(self._ahead, time, subject)
         way: list[int] = []
         here = entity
@@ -106,7 +105,7 @@ class Walks(FactScorer):
             part = slice(step.indptr[here], step.indptr[here + 1])
             near = step.indices[part]
             # From one of them a step leads here by its weight there over all that it has.
-            back = ahead[number][near] * step.data[part] / self._total(time)[near]
+            back = ahead[number][near] * step.data[part] / self._steps(time).total[near]
             if not len(near) or not back.max() > 0:
                 return []
             before = int(near[np.argmax(back)])
@@ -116,13 +115,13 @@ class Walks(FactScorer):
 
     def _ahead(self, time: int, subject: int) -> list[Doubles]:
         """The probabilities of where walks of each length are, arrays of shape (entities,)."""
-        row = self._step(time)[[subject]]
+        row = self._steps(time).ahead[[subject]]
         start = np.zeros(len(self.names))
         start[subject] = 1
         ahead = [start]
         for _ in range(self.steps - 1):
             ahead.append(np.asarray(row.todense(), dtype=np.float64).ravel())
-            row = row @ self._step(time) if len(ahead) < self.steps else row
+            row = row @ self._steps(time).ahead if len(ahead) < self.steps else row
         return ahead
 
     def _between(self, time: int, one: int, other: int) -> int:
@@ -133,18 +132,10 @@ class Walks(FactScorer):
         rows = rows[fits & (self.facts.times[rows] < time)]
         return int(rows[np.argmax(self.facts.times[rows])])
 
-    def _step(self, time: int) -> sparse.csr_matrix:
-        return self._steps(time).ahead
-
-    def _total(self, time: int) -> Doubles:
-        return self._steps(time).total
-
     def _steps(self, time: int) -> _Steps:
         """The steps before a time, kept for the last few times."""
-        known = self.facts.remembered.setdefault(("walks", self.decay), {})
-        if time not in known:
-            if len(known) >= _KEPT:
-                known.clear()
+
+        def made() -> _Steps:
             table = self.facts.table
             rows = np.arange(len(table))
             if time != NO_TIME:
@@ -157,6 +148,6 @@ class Walks(FactScorer):
             step.sum_duplicates()
             total = np.asarray(step.sum(axis=1)).ravel()
             step.data /= np.repeat(total, np.diff(step.indptr))
-            known[time] = _Steps(step, step.T.tocsr(), total)
-        found: _Steps = known[time]
-        return found
+            return _Steps(step, step.T.tocsr(), total)
+
+        return self.facts.remember(("walks", self.decay, self.time_step), time, made)

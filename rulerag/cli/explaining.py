@@ -51,9 +51,9 @@ from rulerag.explanation.faithfulness import mean_rule_faithfulness
 from rulerag.explanation.probing import (
     AnswerCache,
     VotingGenerator,
-    check_value,
     predicate_of,
     refuse_another_answer,
+    refuse_without_scores,
 )
 from rulerag.io import write_jsonl
 from rulerag.kg import Phrases
@@ -162,7 +162,8 @@ def _explain(
     """Explain answers one by one, each added as soon as it is there; a bar counts the calls."""
     generator = run.pipeline.generator
     asked = generator if ask.votes == 1 else VotingGenerator(generator, ask.votes)
-    check_value(how.value, asked, how.attribution)
+    if how.value != "verdict":  # said before any work is done
+        refuse_without_scores(asked)
     most = sum(estimate(item.query.text, item.documents, how, own=True).most for item in answers)
     if not quiet:
         count = f"{len(answers):,} answer{'' if len(answers) == 1 else 's'}"
@@ -190,7 +191,7 @@ def _bar(most: int, *, quiet: bool) -> tqdm[Any]:
 
 def _counter(bar: tqdm[Any], before: int) -> EventHook:
     """Moves a bar on by the calls of an explanation."""
-    return lambda event: bar.update(before + event.run.asked.calls - bar.n)
+    return lambda event: bar.update(before + event.run.function.calls - bar.n)
 
 
 def _in_words(explanation: Explanation, answers: Sequence[Answer], phrases: Phrases) -> Explanation:

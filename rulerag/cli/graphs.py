@@ -19,13 +19,12 @@ from rulerag.cli.common import (
     show_progress,
     table,
 )
-from rulerag.composition import check_choice, find
+from rulerag.composition import check_choice, check_range, find
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.formats import FORMATS, export_rules, import_rules
 from rulerag.mining.paths import merge_rules
-from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, check_score, prune_subsumed, top_rules
-from rulerag.mining.runtime import check_count, check_fraction
+from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_subsumed, top_rules
 from rulerag.parallel import backend as make_backend
 from rulerag.rules import RuleBank, readable
 
@@ -66,9 +65,9 @@ class PruningOptions:
 
     def __post_init__(self) -> None:
         if self.per_head is not None:
-            check_count("top", self.per_head, 1)
+            check_range("top", self.per_head, 1)
         if self.score is not None:
-            check_score(self.score)
+            check_choice("score", self.score, SCORES)
             if self.per_head is None:
                 raise ConfigError(
                     "ranks the rules of a head, and all are kept",
@@ -271,10 +270,10 @@ class RuleFilter:
     max_body_atoms: int | None = None
 
     def __post_init__(self) -> None:
-        check_fraction("min-confidence", self.min_confidence)
-        check_count("min-support", self.min_support, 0)
+        check_range("min-confidence", self.min_confidence, 0, 1)
+        check_range("min-support", self.min_support, 0)
         if self.max_body_atoms is not None:
-            check_count("max-body-atoms", self.max_body_atoms, 1)
+            check_range("max-body-atoms", self.max_body_atoms, 1)
 
 
 def rules(
@@ -308,7 +307,7 @@ def rules(
     Example:
         rulerag rules rules.jsonl --head visits --top 5
     """
-    check_count("top", top, 1)
+    check_range("top", top, 1)
     check_choice("out-format", out_format, FORMATS, "format")
     check_outputs(out)
     graph = KnowledgeGraph.load(kg) if kg is not None else None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rulerag.io import read_lines
-from rulerag.kg.readers import IntervalFacts
+from rulerag.kg.readers import gather_intervals
 
 # The years of WIKI's training split; its timestamps count from the first.
 _FIRST_YEAR, _LAST_YEAR = 1786, 1996
@@ -27,9 +27,11 @@ def wiki_train(parts: Path) -> bytes:
     Raises:
         DataFormatError: a line is no interval; names file and line.
     """
-    facts = IntervalFacts.read(*(parts / f"{split}.txt" for split in ("train", "valid", "test")))
-    rows, years = facts.expand(_FIRST_YEAR, _LAST_YEAR)
-    text = ["\t".join(fields) for fields in facts.fields]
+    splits = {split: parts / f"{split}.txt" for split in ("train", "valid", "test")}
+    facts, intervals = gather_intervals(splits)
+    rows, years = intervals.expand(_FIRST_YEAR, _LAST_YEAR)
+    names = facts.names
+    text = ["\t".join(names[code] for code in codes) for codes in facts.table[:, :3].tolist()]
     pairs = zip(rows.tolist(), (years - _FIRST_YEAR).tolist(), strict=True)
     return "".join(f"{text[row]}\t{year}\t0\n" for row, year in pairs).encode()
 

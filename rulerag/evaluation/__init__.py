@@ -8,44 +8,15 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.evaluation.answers import (
-        CHARACTERS,
-        EM,
-        F1,
-        LENIENT,
-        READING_MEASURES,
-        Columns,
-        answer_columns,
-        entity_names,
-        reading_columns,
-    )
     from rulerag.evaluation.metrics import (
         AnswerCoverage,
         AnswerMatcher,
-        EntityMatcher,
         answer_metrics,
         mean_metrics,
         qrels_metrics,
     )
     from rulerag.evaluation.outcomes import OUTCOMES, Outcome, outcome_of
-    from rulerag.evaluation.runner import (
-        RunRecord,
-        in_own_process,
-        peak_memory_mb,
-        requests_from_rows,
-        run_experiment,
-        run_reading,
-        run_retrieval,
-        versions,
-    )
-    from rulerag.evaluation.search_results import (
-        DEPTH,
-        RETRIEVAL_MEASURES,
-        SEARCH_CUTOFFS,
-        UNION_K,
-        SearchResults,
-        mean_columns,
-    )
+    from rulerag.evaluation.runner import peak_memory_mb, run_experiment, versions
     from rulerag.evaluation.significance import (
         LEVEL,
         bootstrap_interval,

@@ -1,4 +1,4 @@
-"""Metrics of answers and of retrieval, each with its direction and range as data.
+"""Metrics of answers and of retrieval, each with its direction and kind as data.
 
 This module knows answers, documents and judgements; it knows no benchmark, file or model.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -30,21 +30,14 @@ class Metric:
         title: its heading in tables.
         description: what one value says.
         higher_is_better: the direction; None for a count that is neither good nor bad.
-        low: the least possible value.
-        high: the largest possible value.
+        is_fraction: whether values are from 0 to 1, which tables print as per cent; counts are not.
     """
 
     name: str
     title: str
     description: str
     higher_is_better: bool | None = True
-    low: float = 0.0
-    high: float = 1.0
-
-    @property
-    def is_fraction(self) -> bool:
-        """Whether the values are fractions, which tables print as per cent."""
-        return (self.low, self.high) == (0.0, 1.0)
+    is_fraction: bool = True
 
 
 _METRICS = {
@@ -78,14 +71,14 @@ _METRICS = {
             "docs",
             "documents that the reader saw",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         Metric(
             "documents_per_query_union",
             "docs union",
             "documents in the whole union, before it was cut to the best",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         # What a fixed reading costs: GNN-RAG, arXiv:2405.20139, compares retrievals of graphs by
         # their answer coverage and their number of tokens.
@@ -99,7 +92,7 @@ _METRICS = {
             "tokens",
             "tokens (words and signs) of the documents that the reader saw",
             higher_is_better=None,
-            high=math.inf,
+            is_fraction=False,
         ),
         # Exact match and F1: SQuAD, arXiv:1606.05250, section 6.1; the lenient ones: the evaluator
         # published with RuleRAG, which calls them EM and T-F1.
@@ -142,27 +135,16 @@ def metric(name: str) -> Metric:
     )
 
 
-def token_ends(text: str) -> list[int]:
-    """Where the tokens of a text end: words and signs, ``U.S.`` four, ``location.contains`` three.
-
-    A language model's tokens are more: it cuts rare words into pieces.
-    """
-    return [match.end() for match in _TOKEN.finditer(text)]
-
-
 class AnswerCoverage:
     """Whether an answer stands within so many tokens of documents, whatever their number.
 
     Documents of different lengths, and retrievers that find more or fewer of them, are compared
-    at one cost of reading. The document in which the budget ends is cut there. One object serves
-    one corpus.
-
-    Args:
-        ends: where the tokens of a text end, ascending; a model's own in place of words and signs.
+    at one cost of reading. The document in which the budget ends is cut there. Tokens are words and
+    signs, ``U.S.`` four, ``location.contains`` three; a language model's are more, since it cuts
+    rare words into pieces. One object serves one corpus.
     """
 
-    def __init__(self, ends: Callable[[str], Sequence[int]] = token_ends) -> None:
-        self._ends = ends
+    def __init__(self) -> None:
         self._known: dict[str, Sequence[int]] = {}
         self._matcher = AnswerMatcher()
 
@@ -199,7 +181,8 @@ class AnswerCoverage:
     def _of(self, document: Document) -> Sequence[int]:
         ends = self._known.get(document.id)
         if ends is None:
-            ends = self._known[document.id] = self._ends(document.text)
+            ends = [match.end() for match in _TOKEN.finditer(document.text)]
+            self._known[document.id] = ends
         return ends
 
 
@@ -226,36 +209,6 @@ class AnswerMatcher:
                 if answer in text:
                     return rank
         return None
-
-
-class EntityMatcher:
-    """Finds documents that state a fact of an answer: its subject or object is called so.
-
-    A text also holds an answer inside a longer name, "China" in "Citizen (China)"; a fact does
-    not. Documents without facts hold no entity. One matcher serves one corpus.
-
-    Args:
-        labels: readable labels of raw entity names; a name without one is its own.
-    """
-
-    def __init__(self, labels: Mapping[str, str] | None = None) -> None:
-        self._labels = labels or {}
-        self._entities: dict[str, frozenset[str]] = {}
-
-    def first_rank(self, documents: Iterable[Document], answers: Iterable[str]) -> int | None:
-        """The rank, from 1, of the first document that is about an answer; None without one."""
-        wanted = {text for text in map(normalize_answer, answers) if text}
-        for rank, document in enumerate(documents, start=1):
-            entities = self._entities.get(document.id)
-            if entities is None:
-                entities = self._entities[document.id] = self._entities_of(document)
-            if not wanted.isdisjoint(entities):
-                return rank
-        return None
-
-    def _entities_of(self, document: Document) -> frozenset[str]:
-        ends = {end for fact in document.facts for end in (fact.subject, fact.object)}
-        return frozenset(normalize_answer(self._labels.get(end, end)) for end in ends)
 
 
 # A corpus would push the short answers, which come again and again, out of the shared cache.
@@ -314,16 +267,11 @@ def answer_metrics(
 def mean_metrics(rows: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """The mean of every metric over the queries; exact sums, so that order does not matter.
 
-    Raises:
-        UnknownNameError: a row lacks a metric that the first row has.
+    Args:
+        rows: the same metrics in each.
     """
-    means = {}
-    for name in rows[0] if rows else ():
-        try:
-            means[name] = math.fsum(row[name] for row in rows) / len(rows)
-        except KeyError:
-            raise UnknownNameError(f"a row has no value for the metric {name!r}") from None
-    return means
+    names = rows[0] if rows else ()
+    return {name: math.fsum(row[name] for row in rows) / len(rows) for name in names}
 
 
 def qrels_metrics(

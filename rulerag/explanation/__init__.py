@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         QUESTION_KEYS,
         FrozenChain,
         Retrieved,
-        answer_text,
         no_retriever,
         question_text,
     )
+    from rulerag.explanation.probing import answer_text
 else:
     __getattr__ = lazy_names(__name__)

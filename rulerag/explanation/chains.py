@@ -25,9 +25,6 @@ _FREEZERS: Mapping[tuple[str, str], str] = {
 QUESTION_KEYS = ("input", "question", "query", "text")
 """What the question is called in the inputs of chains."""
 
-_ANSWER_KEYS = ("answer", "result", "output", "generation", "response", "text")
-_ANSWER_ATTRIBUTES = ("response", "text", "content", "data", "answer")
-
 
 @dataclass(frozen=True)
 class Retrieved:
@@ -119,13 +116,3 @@ def question_text(question: Any, keys: Sequence[str] = QUESTION_KEYS) -> str | N
         values = (question.get(key) for key in keys)
         return next((one for one in values if isinstance(one, str)), None)
     return question if isinstance(question, str) else None
-
-
-def answer_text(output: Any) -> Any:
-    """The answer in what a chain returns, a text, a message or a mapping; else the output."""
-    if isinstance(output, Mapping):
-        values = [output[key] for key in _ANSWER_KEYS if key in output]
-        values = values or list(output.get("messages", ()))[-1:]
-        return answer_text(values[0]) if values else output
-    texts = (getattr(output, name, None) for name in _ANSWER_ATTRIBUTES)
-    return next((str(one) for one in texts if isinstance(one, str)), output)

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from rulerag.composition import register
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.kg import stated_facts
 from rulerag.kg.grounding import Statements
@@ -64,10 +63,8 @@ class CandidateReader:
         rank_discount: float = 1.0,
         max_candidates: int = 10,
     ) -> None:
-        if rank_discount < 0:
-            raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
-        if max_candidates < 1:
-            raise ConfigError(f"{max_candidates} is below 1", key="max_candidates", hint="10")
+        check_range("rank_discount", rank_discount, 0)
+        check_range("max_candidates", max_candidates, 1)
         self.known = known
         self.labels = labels or {}
         self.rank_discount = rank_discount
@@ -106,18 +103,17 @@ class CandidateReader:
         total = sum(weights.values())
         # A stable sort: of equal candidates the one that was found first stays first.
         ranked = sorted(weights, key=lambda name: (name not in stated, -weights[name]))
-        candidates = tuple(
-            Candidate(
-                self.labels.get(name, name),
-                weights[name] / total,
-                tuple(documents[name]),
-                grounded=tuple(GroundedAtom(one, None, 0) for one in stated.get(name, ())),
-            )
-            for name in ranked[: self.max_candidates]
+        return Completion.of(
+            [
+                Candidate(
+                    self.labels.get(name, name),
+                    weights[name] / total,
+                    tuple(documents[name]),
+                    grounded=tuple(GroundedAtom(one, None, 0) for one in stated.get(name, ())),
+                )
+                for name in ranked[: self.max_candidates]
+            ]
         )
-        if not candidates:
-            return Completion("")
-        return Completion(candidates[0].text, candidates[0].score, candidates)
 
 
 def _candidate(document: Document, subject: str, counts: Mapping[str, int]) -> str | None:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition import register
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range, register
 from rulerag.generation.prompts import Citation, PromptTemplate, citation_of
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.text import exact_match
 from rulerag.types import Candidate, Completion, GenerationRequest
 
-WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
-"""The weights of the model that tuning tries: 0, 0.05 … 1."""
+# The weights of the model that tuning tries.
+_WEIGHTS = tuple(round(0.05 * n, 2) for n in range(21))
 
 
-class Scorer(Generator, Protocol):
+class ScoringModel(Generator, Protocol):
     """A language model that answers, and says how probable an answer is."""
 
     template: PromptTemplate
@@ -38,7 +38,7 @@ class Scorer(Generator, Protocol):
         ...
 
 
-class _Weighed(NamedTuple):
+class _CandidateScores(NamedTuple):
     """The candidates of one request, both scores normalised over them, and which are stated."""
 
     candidates: tuple[Candidate, ...]
@@ -74,13 +74,12 @@ class HybridReader:
     def __init__(
         self,
         symbolic: Generator,
-        model: Scorer,
+        model: ScoringModel,
         *,
         weight: float = 0.3,
         labels: Mapping[str, Mapping[str, str]] | None = None,
     ) -> None:
-        if not 0 <= weight <= 1:
-            raise ConfigError(f"{weight} is not from 0 to 1", key="weight")
+        check_range("weight", weight, 0, 1)
         self.symbolic, self.model = symbolic, model
         self.weight, self.labels = weight, labels or {}
 
@@ -114,36 +113,28 @@ class HybridReader:
         answers = iter(self.model.generate(alone) if alone else [])
         return [_ranked(one, self.weight) if one.candidates else next(answers) for one in weighed]
 
-    def tune(
-        self, requests: Sequence[GenerationRequest], weights: Sequence[float] = WEIGHTS
-    ) -> dict[float, float]:
+    def tune(self, requests: Sequence[GenerationRequest]) -> dict[float, float]:
         """Take the weight of the best exact match on validation requests.
 
         Of equal weights the middle one is taken.
 
         Args:
             requests: with answers; never those of the test.
-            weights: what is tried.
 
         Returns:
-            The exact match of each weight, over the requests with candidates.
-
-        Raises:
-            ConfigError: there is no weight, or one out of range.
+            The exact match of each weight (0, 0.05 … 1), over the requests with candidates.
         """
-        if not weights or not all(0 <= weight <= 1 for weight in weights):
-            raise ConfigError(f"{tuple(weights)} are no weights from 0 to 1", key="weights")
         weighed = self._weigh(requests)
         answered = [(r, one) for r, one in zip(requests, weighed, strict=True) if one.candidates]
         found = {}
-        for weight in weights:
+        for weight in _WEIGHTS:
             hits = [exact_match(_ranked(one, weight).text, r.query.answers) for r, one in answered]
             found[weight] = math.fsum(hits) / max(1, len(hits))
-        best = [weight for weight in weights if found[weight] == max(found.values())]
+        best = [weight for weight in _WEIGHTS if found[weight] == max(found.values())]
         self.weight = best[len(best) // 2]
         return found
 
-    def _weigh(self, requests: Sequence[GenerationRequest]) -> list[_Weighed]:
+    def _weigh(self, requests: Sequence[GenerationRequest]) -> list[_CandidateScores]:
         """The candidates of each request with both scores; all are scored in one call."""
         named = [completion.candidates for completion in self.symbolic.generate(requests)]
         pairs = [(r, c) for r, found in zip(requests, named, strict=True) for c in found]
@@ -167,7 +158,7 @@ class HybridReader:
             first = not request.query.prediction
             stated = [first and any(g.rule_id is None for g in c.grounded) for c in found]
             values = _normalised(own), _normalised(scores[start:end])
-            weighed.append(_Weighed(found, *values, np.array(stated, dtype=bool)))
+            weighed.append(_CandidateScores(found, *values, np.array(stated, dtype=bool)))
             start = end
         return weighed
 
@@ -194,11 +185,7 @@ def _normalised(scores: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(scores - np.logaddexp.reduce(scores), dtype=np.float64)
 
 
-def _ranked(one: _Weighed, weight: float) -> Completion:
+def _ranked(one: _CandidateScores, weight: float) -> Completion:
     joined = (1 - weight) * one.symbolic + weight * one.model
     order = np.lexsort((-joined, ~one.stated)).tolist()
-    candidates = tuple(
-        Candidate(c.text, float(joined[n]), c.document_ids, c.rule_ids, c.grounded)
-        for n, c in ((n, one.candidates[n]) for n in order)
-    )
-    return Completion(candidates[0].text, candidates[0].score, candidates)
+    return Completion.of([replace(one.candidates[n], score=float(joined[n])) for n in order])

@@ -7,8 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from rulerag.composition import register
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar
 from rulerag.kg.grounding import (
@@ -85,8 +84,7 @@ class SymbolicReader:
         max_candidates: int = 10,
         calendar: Calendar | None = None,
     ) -> None:
-        if rank_discount < 0:
-            raise ConfigError(f"{rank_discount} is below 0", key="rank_discount")
+        check_range("rank_discount", rank_discount, 0)
         self.labels = labels or {}
         self.evidence = evidence or EvidenceModel()
         self.rank_discount = rank_discount
@@ -164,19 +162,18 @@ class SymbolicReader:
                 item[1],
             ),
         )
-        candidates = tuple(
-            Candidate(
-                self.labels.get(name, name),
-                -math.expm1(-total),
-                tuple(s.documents),
-                tuple(s.rules),
-                tuple(s.grounded),
-            )
-            for total, name, s in ranked[: self.max_candidates]
+        return Completion.of(
+            [
+                Candidate(
+                    self.labels.get(name, name),
+                    -math.expm1(-total),
+                    tuple(s.documents),
+                    tuple(s.rules),
+                    tuple(s.grounded),
+                )
+                for total, name, s in ranked[: self.max_candidates]
+            ]
         )
-        if not candidates:
-            return Completion("")
-        return Completion(candidates[0].text, candidates[0].score, candidates)
 
 
 def _direct(relation: str) -> Rule:

@@ -13,8 +13,11 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from rulerag.composition import register
+import pydantic
+
+from rulerag.composition import Settings, register
 from rulerag.errors import ConfigError
 from rulerag.generation.prompts import ROWS as CASES
 from rulerag.generation.prompts import PromptTemplate
@@ -56,6 +59,27 @@ class _Chain:
         return " ".join(self.thought)
 
 
+class ThoughtSettings(Settings):
+    """How thoughts are drawn, voted on and checked.
+
+    Args:
+        top_k: how many documents a check reads.
+        max_thoughts: how many sentences of a thought are checked.
+        samples: thoughts of each query; both papers draw five.
+        temperature: they are drawn at; both papers take 0.7.
+        consistency: an answer that this share of the thoughts or more leads to is kept.
+            Half of them, as in both papers, is three of five.
+        seed: of the draws.
+    """
+
+    top_k: int = pydantic.Field(default=10, ge=1)
+    max_thoughts: int = pydantic.Field(default=3, ge=1)
+    samples: int = pydantic.Field(default=5, ge=1)
+    temperature: float = pydantic.Field(default=0.7, gt=0)
+    consistency: float = pydantic.Field(default=0.5, gt=0, le=1)
+    seed: int = 0
+
+
 class _ThoughtReader(ABC):
     """Thinks several times, votes, and corrects by documents what the vote leaves in doubt.
 
@@ -67,13 +91,8 @@ class _ThoughtReader(ABC):
     Args:
         reader: a language model with the template ``plain``, which can draw answers.
         retriever: finds documents for the checking queries.
-        top_k: how many documents a check reads.
-        max_thoughts: how many sentences of a thought are checked.
-        samples: thoughts of each query; both papers draw five.
-        temperature: they are drawn at; both papers take 0.7.
-        consistency: an answer that this share of the thoughts or more leads to is kept.
-            Half of them, as in both papers, is three of five.
-        seed: of the draws.
+        settings: how (:class:`ThoughtSettings`).
+        changes: settings one by one, which overrule.
 
     Raises:
         ConfigError: a number is out of range, or the reader has another template or cannot draw.
@@ -86,22 +105,10 @@ class _ThoughtReader(ABC):
         reader: SamplingGenerator,
         retriever: Retriever,
         *,
-        top_k: int = 10,
-        max_thoughts: int = 3,
-        samples: int = 5,
-        temperature: float = 0.7,
-        consistency: float = 0.5,
-        seed: int = 0,
+        settings: ThoughtSettings | None = None,
+        **changes: Any,
     ) -> None:
-        for key, value, fits, hint in (
-            ("top_k", top_k, top_k >= 1, "1 or more"),
-            ("max_thoughts", max_thoughts, max_thoughts >= 1, "1 or more"),
-            ("samples", samples, samples >= 1, "1 or more"),
-            ("temperature", temperature, temperature > 0, "above 0, say 0.7"),
-            ("consistency", consistency, 0 < consistency <= 1, "above 0 and up to 1, say 0.5"),
-        ):
-            if not fits:
-                raise ConfigError(f"{value} does not fit", key=key, hint=hint)
+        self.settings = ThoughtSettings.joined(settings, changes)
         template = getattr(reader, "template", None)
         if isinstance(template, PromptTemplate) and template != PromptTemplate.plain():
             raise ConfigError(
@@ -116,23 +123,17 @@ class _ThoughtReader(ABC):
                 hint="reader: {type: huggingface, …} or {type: openai, …}",
             )
         self.reader, self.retriever = reader, retriever
-        self.top_k, self.max_thoughts = top_k, max_thoughts
-        self.samples, self.temperature = samples, temperature
-        self.consistency, self.seed = consistency, seed
 
     @property
     def fingerprint(self) -> str:
         """Names the method, its reader, its retriever and every setting."""
-        checking = [self.top_k, self.max_thoughts]
-        voting = [self.samples, self.temperature, self.consistency, self.seed]
-        return fingerprint_object(
-            [self.name, self.reader.fingerprint, self.retriever.fingerprint, *checking, *voting]
-        )
+        parts = [self.reader.fingerprint, self.retriever.fingerprint]
+        return fingerprint_object([self.name, *parts, self.settings.model_dump()])
 
     @property
     def sampling(self) -> str:
         """How answers are sampled, in words."""
-        return f"a vote of {self.samples} at temperature {self.temperature}"
+        return f"a vote of {self.settings.samples} at temperature {self.settings.temperature}"
 
     def generate(self, requests: Sequence[GenerationRequest]) -> list[Completion]:
         """Return one completion for each request, in order.
@@ -141,7 +142,7 @@ class _ThoughtReader(ABC):
         the vote stood.
         """
         votes = self._votes([request.query for request in requests])
-        doubtful = [chain for chain, share in votes if share < self.consistency]
+        doubtful = [chain for chain, share in votes if share < self.settings.consistency]
         if doubtful:
             self._correct(doubtful)
             prompts = [answer_prompt(chain.query.text, chain.line) for chain in doubtful]
@@ -152,16 +153,17 @@ class _ThoughtReader(ABC):
     def _votes(self, queries: Sequence[Query]) -> list[tuple[_Chain, float]]:
         """What the sampled thoughts of each query agree on (see :func:`_vote`)."""
         prompts = [think_prompt(query.text) for query in queries]
-        drawn = self._drawn(prompts, self.samples, self.seed)
+        own = self.settings
+        drawn = self._draw(prompts, own.samples, own.seed)
         chains = [
             [_Chain(query, sentences(thought.text)) for thought in thoughts]
             for query, thoughts in zip(queries, drawn, strict=True)
         ]
-        for number in range(self.samples):  # equal thoughts answer each by a draw of its own
-            own = [thoughts[number] for thoughts in chains]
-            prompts = [answer_prompt(chain.query.text, chain.line) for chain in own]
-            answers = self._drawn(prompts, 1, self.seed + 1 + number)
-            for chain, (answer,) in zip(own, answers, strict=True):
+        for number in range(own.samples):  # equal thoughts answer each by a draw of its own
+            column = [thoughts[number] for thoughts in chains]
+            prompts = [answer_prompt(chain.query.text, chain.line) for chain in column]
+            answers = self._draw(prompts, 1, own.seed + 1 + number)
+            for chain, (answer,) in zip(column, answers, strict=True):
                 chain.answer = answer
         return [_vote(thoughts) for thoughts in chains]
 
@@ -181,7 +183,7 @@ class _ThoughtReader(ABC):
             replace(chain.query, text=written.text or chain.query.text)
             for (chain, _), written in zip(places, self._ask(prompts), strict=True)
         ]
-        found = self.retriever.retrieve(questions, self.top_k)
+        found = self.retriever.retrieve(questions, self.settings.top_k)
         prompts = [
             read_prompt([scored.document.text for scored in documents], question.text)
             for documents, question in zip(found, questions, strict=True)
@@ -198,11 +200,10 @@ class _ThoughtReader(ABC):
         """What the reader writes behind some prompts, one line each, greedily."""
         return self.reader.generate(_requests(prompts))
 
-    def _drawn(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
+    def _draw(self, prompts: Sequence[str], count: int, seed: int) -> list[list[Completion]]:
         """What it draws behind them."""
-        return self.reader.sample(
-            _requests(prompts), count, temperature=self.temperature, seed=seed
-        )
+        temperature = self.settings.temperature
+        return self.reader.sample(_requests(prompts), count, temperature=temperature, seed=seed)
 
 
 @register("generator", "verify-and-edit", parts={"reader": "generator"})
@@ -216,8 +217,8 @@ class VerifyAndEdit(_ThoughtReader):
     name = "verify-and-edit"
 
     def _correct(self, chains: Sequence[_Chain]) -> None:
-        places = [(c, n) for c in chains for n in range(min(len(c.thought), self.max_thoughts))]
-        self._check(places)
+        most = self.settings.max_thoughts
+        self._check([(c, n) for c in chains for n in range(min(len(c.thought), most))])
 
 
 @register("generator", "chain-of-knowledge", parts={"reader": "generator"})
@@ -233,11 +234,11 @@ class ChainOfKnowledge(_ThoughtReader):
 
     def _correct(self, chains: Sequence[_Chain]) -> None:
         going = [chain for chain in chains if chain.thought]
-        for place in range(self.max_thoughts):
+        for place in range(self.settings.max_thoughts):
             self._check([(chain, place) for chain in going])
             for chain in going:
                 del chain.thought[place + 1 :]
-            if place + 1 == self.max_thoughts:
+            if place + 1 == self.settings.max_thoughts:
                 return
             prompts = [think_prompt(c.query.text, c.line) for c in going]
             for chain, rest in zip(going, self._ask(prompts), strict=True):

@@ -52,7 +52,7 @@ async def _baseless(why: Why) -> list[int]:
     retained = [place for place, claim in enumerate(why.claims) if claim.retention]
     if not (retained and why.documents):
         return []
-    documents = why.live.asked.context.documents
+    documents = why.live.function.context.documents
     beside = Context(documents, removal="replace", neutral=BESIDE_THE_POINT)
-    (output,) = await asyncio.to_thread(why.live.asked.finer(beside), [()])
+    (output,) = await asyncio.to_thread(why.live.function.finer(beside), [()])
     return [place for place in retained if why.live.makes(place, output)]

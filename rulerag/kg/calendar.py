@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from dataclasses import dataclass
 
+from rulerag.composition import check_choice, check_range
 from rulerag.errors import ConfigError, DataFormatError
 
 _UNITS = ("hour", "day", "year", "step")
@@ -28,12 +29,8 @@ class Calendar:
     step: int = 1
 
     def __post_init__(self) -> None:
-        if self.unit not in _UNITS:
-            raise ConfigError(
-                f"unknown time unit {self.unit!r}", key="unit", hint=f"one of {', '.join(_UNITS)}"
-            )
-        if self.step < 1:
-            raise ConfigError(f"a step of {self.step} is not positive", key="step")
+        check_choice("unit", self.unit, _UNITS, "time unit")
+        check_range("step", self.step, 1)
         try:
             self._origin()
         except ValueError:

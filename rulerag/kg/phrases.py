@@ -89,13 +89,13 @@ def derived_phrase(label: str) -> str:
         word if word.isupper() else word[0].lower() + word[1:] for word in words.split()
     )
     typed = re.fullmatch(r"\w+(?<!ly) (\w+)((?: .+)?)", words)
-    if typed and not words.startswith(_BE) and _says_typed(typed[1], typed[2]):
+    if typed and not words.startswith(_BE) and _has_verb_second(typed[1], typed[2]):
         words = typed[1] + typed[2]  # "athlete plays in league"
     first, _, rest = words.partition(" ")
     last = words.rpartition(" ")[2]
-    if first.endswith("ly") and _says(rest):
+    if first.endswith("ly") and _starts_with_verb(rest):
         return f"{{x}} {words} {{y}}"
-    if f"{words} ".startswith(_BE) or _says(words) or first in _PAST:
+    if f"{words} ".startswith(_BE) or _starts_with_verb(words) or first in _PAST:
         return f"{{x}} {words} {{y}}"
     if first.strip(",") in _VERBS:
         verb = re.sub(r"^\w+", lambda match: _third(match.group()), words)
@@ -117,18 +117,18 @@ def _third(verb: str) -> str:
     return verb + ("es" if verb.endswith(("s", "sh", "ch", "x", "z", "o")) else "s")
 
 
-def _says(words: str) -> bool:
+def _starts_with_verb(words: str) -> bool:
     """Whether words begin with a verb in the third person: "sends a parcel to"."""
     first, _, rest = words.partition(" ")
     following = rest.partition(" ")[0]
-    if _third_of(first) or (following in _ARTICLES and first not in _VERBS | _LINKS):
+    if _is_third_person(first) or (following in _ARTICLES and first not in _VERBS | _LINKS):
         return True  # "books a trip to": no noun stands before an article
     return first in _third_persons() and following not in ("and", "or")
 
 
-def _says_typed(verb: str, rest: str) -> bool:
+def _has_verb_second(verb: str, rest: str) -> bool:
     """Whether the second word of a label is its verb, behind the kind of its subject."""
-    if _third_of(verb) or (verb.endswith("ed") and rest):
+    if _is_third_person(verb) or (verb.endswith("ed") and rest):
         return True
     return verb in _third_persons() and (rest.split() or [""])[0] in _LINKS | _ARTICLES
 
@@ -139,7 +139,7 @@ def _third_persons() -> frozenset[str]:
     return frozenset(map(_third, read_text(_VERB_FILE).split())) - _PLURALS
 
 
-def _third_of(word: str) -> bool:
+def _is_third_person(word: str) -> bool:
     """Whether a word is the third person of a known verb."""
     if word in _THIRD:
         return True

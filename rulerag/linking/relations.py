@@ -31,7 +31,7 @@ _ANY_WORD, _JOINING_WEIGHT = 0.3, 0.1
 WORDS = ("letters", "covered", "covers")
 """What is seen of a relation in a question's words; "meaning" joins them with an encoder."""
 # What each sign counts, as a log-likelihood, of words alone and with an encoder. Learned from
-# validation questions and told by others: python -m benchmarks.natural.weights makes them.
+# validation questions and told by others: commit a3d6e82, python -m benchmarks.natural.weights.
 _WEIGHTS = {
     "letters": 3.42, "covered": 7.57, "covers": 3.76,
     "role": 1.38, "facts": 0.57, "kind": 5.48, "who": 1.58, "order": 0.75,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rulerag.models.disk import saving
     from rulerag.models.download import download_file
     from rulerag.models.fetch import (
         SHIPPED,

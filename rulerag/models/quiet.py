@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import logging
-import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -30,16 +29,6 @@ def quiet_transformers() -> Iterator[None]:
         talk.set_verbosity(before[1])
         if before[2]:
             talk.enable_progress_bar()
-
-
-@contextmanager
-def no_stderr_in_files() -> Iterator[None]:
-    """Keep bars that nothing else turns off out of files and pipes."""
-    if sys.stderr.isatty():
-        yield
-        return
-    with open(os.devnull, "w") as nothing, redirect_stderr(nothing):
-        yield
 
 
 @contextmanager

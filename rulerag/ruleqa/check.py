@@ -25,10 +25,10 @@ def _checks(dataset: RuleQADataset) -> Iterator[str]:
     # A corpus that holds validation facts states what F_R and F_G ask about: their questions are
     # asked of the facts before them.
     strict = {"test"} if dataset.settings.get("corpus") == "train+valid" else set(dataset.queries)
-    stated = _stated(dataset)
+    stated = _stated_objects(dataset)
     everything = [(split, q) for split in sorted(strict) for q in dataset.queries.get(split, ())]
     for split, query in everything:
-        known = stated.get(_asked(query), set()) & set(query.answers)
+        known = stated.get(_question_of(query), set()) & set(query.answers)
         if known:
             raise DataError(
                 f"the corpus states the answer {sorted(known)[0]!r} of the {split} query {query.id}"
@@ -45,7 +45,7 @@ def _checks(dataset: RuleQADataset) -> Iterator[str]:
                 )
         yield f"every document ({latest} at the latest) is from before every query"
     tested, retrieval, generation = (
-        {_asked(query): query.id for query in dataset.queries.get(split, ())}
+        {_question_of(query): query.id for query in dataset.queries.get(split, ())}
         for split in ("test", "f_r", "f_g")
     )
     for split, asked in (("f_r", retrieval), ("f_g", generation)):
@@ -57,11 +57,11 @@ def _checks(dataset: RuleQADataset) -> Iterator[str]:
     yield "F_R and F_G share no query"
 
 
-def _asked(query: Query) -> tuple[str, str, int | None]:
+def _question_of(query: Query) -> tuple[str, str, int | None]:
     return query.subject, query.relation, query.timestamp
 
 
-def _stated(dataset: RuleQADataset) -> dict[tuple[str, str, int | None], set[str]]:
+def _stated_objects(dataset: RuleQADataset) -> dict[tuple[str, str, int | None], set[str]]:
     """The objects, by label, that documents state of a subject, a relation and a time."""
     label = dataset.labels["entities"]
     stated: dict[tuple[str, str, int | None], set[str]] = {}

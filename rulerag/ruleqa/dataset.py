@@ -122,7 +122,7 @@ class RuleQADataset:
         self.aliases: dict[str, list[str]] = {
             name: list(also) for name, also in given.get("aliases", {}).items()
         }
-        self.queries = self._asked(queries)
+        self.queries = self._split_queries(queries)
         # How relations are said in rules, by raw name; those of the folder, no part of the content.
         self.templates: dict[str, str] = {}
         self.name, self.seed = info.name, info.seed
@@ -138,7 +138,7 @@ class RuleQADataset:
     @cached_property
     def queries(self) -> dict[str, list[Query]]:
         """The queries by split, as this dataset asks them."""
-        return self._asked(self._stored_queries[0])
+        return self._split_queries(self._stored_queries[0])
 
     @cached_property
     def query_sets(self) -> dict[str, frozenset[str]]:
@@ -149,8 +149,8 @@ class RuleQADataset:
     def _stored_queries(self) -> tuple[dict[str, list[Query]], dict[str, set[str]]]:
         return read_queries(self._queries_file)
 
-    def _asked(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
-        return {split: list(self._asking(rows)) for split, rows in queries.items()}
+    def _split_queries(self, queries: Mapping[str, Sequence[Query]]) -> dict[str, list[Query]]:
+        return {split: list(self._worded(rows)) for split, rows in queries.items()}
 
     def _labels_of(self, query: Query) -> dict[str, Any]:
         """The words of a query's subject and relation; ``labels`` holds those that differ."""
@@ -160,7 +160,7 @@ class RuleQADataset:
             "relation_label": relations.get(query.relation, query.relation),
         }
 
-    def _asking(self, rows: Iterable[Query]) -> Iterator[Query]:
+    def _worded(self, rows: Iterable[Query]) -> Iterator[Query]:
         """Queries as this dataset asks them: predictions or not, with their words."""
         for query in rows:
             words = self._labels_of(query).items()
@@ -355,8 +355,7 @@ class RuleQADataset:
 
         Args:
             folder: the folder that :meth:`save` wrote.
-            verify: refuse content that is not what the manifest says. Without it, a BEIR folder
-                that has no manifest can be read too: its queries are all ``test`` queries.
+            verify: refuse content that is not what the manifest says.
             prediction: what the queries ask for, in place of what the manifest says.
 
         Raises:
@@ -365,7 +364,7 @@ class RuleQADataset:
             FingerprintError: a file differs from its fingerprint.
         """
         home = Path(folder)
-        manifest = read_manifest(home, verify=verify)
+        manifest = read_manifest(home)
         files = (path for path in sorted(home.rglob("*")) if path.is_file())
         states = file_states(files) if verify else None
         known = recall("datasets", states) if states is not None else None
@@ -484,8 +483,8 @@ def hash_lines(
     return digest.hexdigest(), count
 
 
-def read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
-    """The manifest of a dataset folder; empty for a BEIR folder that has none.
+def read_manifest(home: Path) -> dict[str, Any]:
+    """The manifest of a dataset folder.
 
     Raises:
         DataError: there is no such folder.
@@ -495,12 +494,10 @@ def read_manifest(home: Path, *, verify: bool) -> dict[str, Any]:
         raise DataError("no such folder", path=home, hint="rulerag ruleqa build makes one")
     path = home / "manifest.json"
     if not path.exists():
-        if not verify:
-            return {}
         raise DataFormatError(
             "is no complete dataset folder (it has no manifest.json)",
             path=home,
-            hint="build it again; a foreign BEIR folder needs verify=False",
+            hint="build it again; read_benchmark reads the folders of others",
         )
     manifest = read_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
@@ -517,7 +514,7 @@ def _asks_predictions(manifest: Mapping[str, Any]) -> bool:
     Raises:
         DataFormatError: the manifest says neither true nor false.
     """
-    prediction = manifest.get("prediction") if manifest else False
+    prediction = manifest.get("prediction")
     if not isinstance(prediction, bool):
         raise DataFormatError(f"expected true or false, found {prediction!r}", key="prediction")
     return prediction
@@ -530,14 +527,14 @@ def _check_files(home: Path, manifest: Mapping[str, Any], *, verify: bool) -> di
         DataError: a file is missing.
         FingerprintError: a file is not what the manifest says.
     """
-    stated = manifest.get("files", {})
+    stated = manifest["files"]
     present = ["corpus.jsonl", "queries.jsonl", "rules.jsonl", "labels.json"]
     present += [f"qrels/{path.name}" for path in (home / "qrels").glob("*.tsv")]
     digests = {}
     for name in dict.fromkeys([*stated, *present]):
         path = home / name
         if not path.exists():
-            if name in stated or name in present[:2]:
+            if name in stated:
                 raise DataError("the dataset lacks this file", path=path, hint=_REBUILD)
             continue
         digests[name] = fingerprint_file(path)

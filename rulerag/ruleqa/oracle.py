@@ -8,10 +8,11 @@ from dataclasses import replace
 import numpy as np
 from tqdm import tqdm
 
+from rulerag.arrays import Longs
 from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
 from rulerag.kg.grounding import RulePlans, TableIndex
 from rulerag.ruleqa.stored import Qrels
-from rulerag.rules import Rule, RuleBank
+from rulerag.rules import RuleBank
 from rulerag.types import Document, Query
 
 
@@ -58,10 +59,10 @@ class Oracle:
         """
         found = {}
         for query in tqdm(queries, desc="oracle documents", disable=not self.progress):
-            rows = sorted(self._rows(query))
-            if rows:
-                kept = rows if limit is None else rows[-limit:]
-                found[query.id] = {self.document_of[row]: 1 for row in kept}
+            rows = np.unique(self._grounded(query)[2])
+            rows = rows[rows >= 0][slice(None if limit is None else -limit, None)]
+            if len(rows):
+                found[query.id] = {self.document_of[row]: 1 for row in rows.tolist()}
         return found
 
     def degenerate(
@@ -112,63 +113,45 @@ class Oracle:
         names = {entities.name_of_label(answer) for answer in query.answers}
         return [entities.id(name) for name in names]
 
-    def _rows(self, query: Query) -> set[int]:
-        rules = self.guides.get(query.relation, [])
-        relations = self.graph.relations
-        direct = [rule for rule in rules if len(rule.body) == 1]
-        asked = [relations.id(r.body[0].relation) + len(relations) * r.is_inverse for r in direct]
-        rows = set(self._linked(query, query.subject, asked))
-        if len(direct) < len(rules):
-            found = self._longer(query.relation).ground(query.subject, query.timestamp)
-            grounded = found.rows[np.isin(found.answer, self._wanted(query))]
-            rows |= set(grounded[grounded >= 0].tolist())
-        return rows
+    def _grounded(self, query: Query) -> tuple[Longs, Longs, Longs]:
+        """The groundings of guiding rules for an answer: the rule, the answer, a row for each atom.
 
-    def _linked(self, query: Query, subject: str, directed: Sequence[int]) -> list[int]:
-        """Rows that link a subject to an answer of the query by one of some directed relations."""
-        around = self.index.neighbours(self.graph.entities.id(subject))
-        keep = np.isin(around.relation, directed) & np.isin(around.other, self._wanted(query))
-        if around.timestamp is not None and query.timestamp is not None:
-            keep &= around.timestamp < query.timestamp
-        rows: list[int] = around.row[keep].tolist()
-        return sorted(rows)
-
-    def _longer(self, relation: str) -> RulePlans:
-        """The guiding rules of a relation with several body atoms, ready to be grounded."""
+        int64 arrays of shapes (n,), (n,) and (n, atoms); -1 fills the rows of shorter rules.
+        """
+        relation = query.relation
         if relation not in self._plans:
-            longer = [rule for rule in self.guides[relation] if len(rule.body) > 1]
-            self._plans[relation] = RulePlans(longer, self.index)
-        return self._plans[relation]
+            self._plans[relation] = RulePlans(self.guides.get(relation, []), self.index)
+        found = self._plans[relation].ground(query.subject, query.timestamp)
+        keep = np.isin(found.answer, self._wanted(query))
+        return found.rule[keep], found.answer[keep], found.rows[keep]
+
+    def _linked(self, query: Query, subject: str, relation: int) -> list[int]:
+        """Rows that link a subject to an answer of the query by a directed relation."""
+        answer = np.array(self._wanted(query), dtype=np.int64)
+        anchor = np.full(len(answer), self.graph.entities.id(subject))
+        spans = self.index.spans(anchor, np.full(len(answer), relation), answer)
+        _, _, rows, time = self.index.at(*spans)
+        if time is not None and query.timestamp is not None:
+            rows = rows[time < query.timestamp]
+        return sorted(set(rows.tolist()))
 
     def _direct(self, query: Query) -> tuple[str, str, list[int]] | None:
         """Subject and relation of a question whose answer is in the rows."""
-        guides = sorted(
-            self.guides.get(query.relation, []),
-            key=lambda r: any(atom.relation == query.relation for atom in r.body),
-        )
-        ids = self.graph.relations.id
-        for rule in guides:
-            if len(rule.body) == 1 and not rule.is_inverse:
-                relation = rule.body[0].relation
-                rows = self._linked(query, query.subject, [ids(relation)])
-                if rows:
-                    return query.subject, relation, rows
-        return self._chained(query, [rule for rule in guides if len(rule.body) > 1])
+        rules, answers, table = self._grounded(query)
+        guides = self.guides.get(query.relation, [])
 
-    def _chained(self, query: Query, guides: Sequence[Rule]) -> tuple[str, str, list[int]] | None:
-        """The same for the last step of a chain."""
-        if not guides:
-            return None
-        longer = [rule for rule in self.guides[query.relation] if len(rule.body) > 1]
-        found = self._longer(query.relation).ground(query.subject, query.timestamp)
-        keep = np.flatnonzero(np.isin(found.answer, self._wanted(query)))
-        for rule in guides:
-            for grounding in keep[found.rule[keep] == longer.index(rule)].tolist():
-                answer = self.graph.entities.names[int(found.answer[grounding])]
-                for row in found.rows[grounding][found.rows[grounding] >= 0].tolist():
+        def rank(number: int) -> tuple[int, bool]:
+            body = guides[number].body
+            return len(body) > 1, any(atom.relation == query.relation for atom in body)
+
+        for number in sorted(range(len(guides)), key=rank):
+            chain = len(guides[number].body) > 1
+            for place in np.flatnonzero(rules == number).tolist():
+                answer = self.graph.entities.names[int(answers[place])]
+                for row in table[place][table[place] >= 0].tolist():
                     fact = self.facts.fact(row)
-                    if fact.object == answer and fact.subject != query.subject:
+                    if fact.object == answer and (fact.subject == query.subject) != chain:
                         relation = self.graph.relations.id(fact.relation)
-                        rows = self._linked(query, fact.subject, [relation])
+                        rows = self._linked(query, fact.subject, relation)
                         return fact.subject, fact.relation, rows
         return None

@@ -65,7 +65,7 @@ class StoredQrels(Mapping[str, Qrels]):
 
     def __getitem__(self, split: str) -> Qrels:
         if split not in self._read:
-            self._read[split] = _read_qrels(self._files[split])
+            self._read[split] = read_qrels(self._files[split])
         return self._read[split]
 
     def __iter__(self) -> Iterator[str]:
@@ -75,23 +75,25 @@ class StoredQrels(Mapping[str, Qrels]):
         return len(self._files)
 
 
-def _read_qrels(path: Path) -> Qrels:
-    """Query id → document id → grade of one judgement file.
+def read_qrels(path: Path) -> Qrels:
+    """Query id → document id → grade of one judgement file; a header in its first line or none.
 
     Raises:
         DataFormatError: a line cannot be read; names file and line.
     """
     qrels: Qrels = {}
     for number, line in read_lines(path):
-        if number == 1:
+        cells = line.split("\t")
+        if number == 1 and not cells[-1].strip().lstrip("-").isdigit():
             continue
         try:
-            query, document, grade = line.split("\t")
+            query, document, grade = cells
             qrels.setdefault(query, {})[document] = int(grade)
         except ValueError:
             raise DataFormatError(
                 f"expected query-id, corpus-id and a whole number, found {line!r}",
                 path=path,
                 line=number,
+                hint="three columns parted by TAB",
             ) from None
     return qrels

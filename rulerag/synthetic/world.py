@@ -153,9 +153,9 @@ class World:
 
     @cached_property
     def _queries(self) -> dict[str, list[WorldQuery]]:
-        return {split: list(self._made(split)) for split in self.truth}
+        return {split: list(self._queries_of(split)) for split in self.truth}
 
-    def _made(self, split: str) -> Iterator[WorldQuery]:
+    def _queries_of(self, split: str) -> Iterator[WorldQuery]:
         train, held_out, truth = self.graph.train, self.graph.split(split), self.truth[split]
         columns = (truth.row, truth.kind, truth.rule, truth.support)
         for row, kind, numbers, supports in zip(*(c.tolist() for c in columns), strict=True):
@@ -174,10 +174,10 @@ class World:
 
         Every subject is asked at most once for each relation, so there is at most one.
         """
-        return self._asked.get((subject, relation, timestamp))
+        return self._by_question.get((subject, relation, timestamp))
 
     @cached_property
-    def _asked(self) -> dict[tuple[str, str, int | None], WorldQuery]:
+    def _by_question(self) -> dict[tuple[str, str, int | None], WorldQuery]:
         queries = (query for split in self.truth for query in self.queries_of(split))
         return {(q.fact.subject, q.fact.relation, q.fact.timestamp): q for q in queries}
 

@@ -60,6 +60,13 @@ def test_later_facts_do_not_count_and_time_is_told_in_steps() -> None:
     assert (traits(facts, 0, ("a", "r", "x"))[0, [1, 2]] == -50).all()
 
 
+def test_what_is_made_of_facts_is_kept_for_a_few_keys() -> None:
+    facts, made = facts_of([("a", "r", "x")]), []
+    for key in (1, 2, 1, 3, 1):
+        facts.remember(("kind",), key, lambda key=key: made.append(key), most=2)
+    assert made == [1, 2, 3, 1]
+
+
 def test_places_are_those_of_the_scores() -> None:
     scores = np.array([[0.5, 0.1], [0.25, 0.0], [0.125, 0.4]])
     found = list_features(np.array([1.0, 0.0, 3.0]), np.log(np.maximum(scores, 0.01)), scores > 0)

@@ -11,8 +11,16 @@ from rulerag import Document, Query
 from rulerag.candidates import CorpusFacts
 from rulerag.candidates.embeddings import FILE, Embeddings
 from rulerag.errors import DataError, DataFormatError, FingerprintError
+from rulerag.io import read_json
 from rulerag.types import Fact
-from training.embeddings import EmbeddingSettings, train_embeddings
+from training.embeddings import (
+    ComplEx,
+    EmbeddingSettings,
+    directions,
+    mean_reciprocal_rank,
+    train_embeddings,
+    turned,
+)
 
 
 def corpus() -> list[Document]:
@@ -63,20 +71,52 @@ def test_vectors_find_what_the_facts_imply_and_say_what_shows_it(
     assert np.mean([int(name.removeprefix("person")) % 2 for name in who.entities[:10]]) > 0.8
 
 
-def test_a_killed_training_goes_on_to_the_same_vectors(facts: CorpusFacts, tmp_path: Path) -> None:
+def test_a_killed_training_goes_on_to_the_same_vectors(
+    facts: CorpusFacts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole, cut = settings(tmp_path / "whole", epochs=4), settings(tmp_path / "cut", epochs=4)
     expected = train_embeddings(whole, facts=facts)
+    keep, left = ComplEx.keep, [2]
 
-    def kill(epoch: int) -> None:
-        if epoch == 2:
+    def kill(self: ComplEx, mrr: float) -> None:
+        keep(self, mrr)
+        left[0] -= 1
+        if not left[0]:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train_embeddings(cut, facts=facts, after_epoch=kill)
+    with monkeypatch.context() as killed, pytest.raises(KeyboardInterrupt):
+        killed.setattr(ComplEx, "keep", kill)
+        train_embeddings(cut, facts=facts)
     assert train_embeddings(cut, facts=facts)["history"] == expected["history"]
     one, other = (np.load(tmp_path / name / FILE)["entities"] for name in ("whole", "cut"))
     assert (one == other).all()
     assert train_embeddings(cut, facts=facts) == train_embeddings(cut, facts=facts)
+
+
+def test_the_vectors_are_those_of_the_first_best_epoch(
+    facts: CorpusFacts, folder: Path, tmp_path: Path
+) -> None:
+    best = read_json(folder / "metrics.json")["best_step"]
+    assert best < 15, "later epochs are as good or worse"
+    train_embeddings(settings(tmp_path / "short", epochs=best), facts=facts)
+    one, other = (np.load(place / FILE)["entities"] for place in (folder, tmp_path / "short"))
+    assert (one == other).all()
+
+
+def test_ranks_are_those_among_objects_that_are_not_known() -> None:
+    random = np.random.default_rng(0)
+    rows = np.unique(random.integers(0, (8, 2, 8), (40, 3)), axis=0)
+    kept, known = rows[::5], np.delete(rows, np.s_[::5], axis=0)
+    model = ComplEx({"entities": 8, "relations": 4}, 3, seed=0)
+    vectors, turns = model.entities.weight.detach(), model.relations.weight.detach()
+    ranks = []
+    for subject, relation, answer in kept.tolist():
+        scores = (turned(vectors[subject], turns[relation]) @ vectors.T).tolist()
+        objects = {o for _, r, o in known.tolist() if r == relation}
+        others = objects - {o for s, r, o in known.tolist() if (s, r) == (subject, relation)}
+        better = sum(scores[other] > scores[answer] for other in others)
+        ranks.append(1 / (1 + better) if answer in objects else 0.0)
+    assert mean_reciprocal_rank(model, directions(known, 2), kept) == pytest.approx(np.mean(ranks))
 
 
 def test_vectors_of_other_facts_are_refused(

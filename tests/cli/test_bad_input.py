@@ -66,7 +66,7 @@ INDEXED = [
     ("{dated} --retriever symbolic", "keeps no index"),
     ("{dated} --kind Flat", "key 'kind': means nothing to bm25 — --retriever dense"),
     ("{dated} --retriever dense --dates split", "key 'dates': means nothing to dense"),
-    ("{dated} --dates roman", "key 'dates': unknown handling of dates 'roman'"),
+    ("{dated} --dates roman", "key 'dates': expected 'token' or 'split' or 'drop', found 'roman'"),
     ("{notes} --words 20 --overlap 10", "is not from 0 to 9"),
     ("{not-json}", "corpus.jsonl, line 1: not a JSON object"),
     ("{no-text}", "corpus.jsonl, line 1, key 'text': expected a text"),
@@ -87,7 +87,7 @@ MINED = [
     ("{static-graph} --backend cluster", "unknown backend 'cluster'"),
     ("{static-graph} --top 0", "key 'top': 0 is out of range"),
     ("{static-graph} --score product", "key 'score': ranks the rules of a head"),
-    ("{static-graph} --layout csv", "key 'layout': there is no layout 'csv'"),
+    ("{static-graph} --layout csv", "key 'layout': unknown layout 'csv'"),
     ("{folder}", "no training facts here: looked for train.txt"),
     ("nowhere", "nowhere"),
 ]
@@ -111,6 +111,10 @@ EVALUATED = [
     ("{experiment} --limit 3 top_k=5 --quiet topk=5", "key 'topk': no such key to override"),
     ("{experiment} dataset.path=nowhere", "the dataset folder nowhere is not"),
     ("{experiment} --limit 0", "key 'limit': 0 is out of range"),
+    (
+        "{experiment} generator.evidence.prior=-5",
+        "key 'generator.evidence.prior': -5 is",
+    ),
     ("{unknown-key.yaml}", "unknown-key.yaml, key 'topk': unknown key — did you mean 'top_k'?"),
 ]
 OTHERS = [

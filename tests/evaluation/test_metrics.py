@@ -12,14 +12,13 @@ from rulerag.errors import UnknownNameError
 from rulerag.evaluation.metrics import (
     AnswerCoverage,
     AnswerMatcher,
-    EntityMatcher,
     answer_metrics,
     mean_metrics,
     metric,
     qrels_metrics,
 )
 from rulerag.text import contains_answer
-from rulerag.types import Answer, Completion, Document, Fact, Query, ScoredDocument
+from rulerag.types import Answer, Completion, Document, Query, ScoredDocument
 
 
 def scored(*texts: str) -> tuple[ScoredDocument, ...]:
@@ -59,37 +58,24 @@ def test_the_union_counts_apart_from_the_ten_best() -> None:
     assert found["answer_recall@2_union"] == 1.0
     assert (found["documents_per_query"], found["documents_per_query_union"]) == (2.0, 3.0)
     assert found["exact_match"] == found["token_f1"] == 1.0
+    cutoffs = [name for name in answer_metrics(answer("", (), ()), top_k=5) if "recall" in name]
+    assert cutoffs == [f"answer_recall@{k}" for k in ("1", "2", "5", "5_union")]
 
 
-def test_boundaries_are_those_of_tokens() -> None:
-    assert (
-        AnswerMatcher().first_rank([Document("1", "Nigeria"), Document("2", "Niger.")], ["niger"])
-        == 2
-    )
-    assert AnswerMatcher().first_rank([Document("1", "Nigeria")], ["niger"]) is None
-
-
-def test_an_entity_is_not_the_name_inside_a_longer_name() -> None:
-    citizen = Document(
-        "1", "Citizen (China) Praise Iran.", (Fact("Citizen_(China)", "Praise", "Iran"),)
-    )
-    visit = Document("2", "Iran Host a visit PRC.", (Fact("Iran", "Host a visit", "Q148"),))
-    free = Document("3", "China is a country.")
-    assert AnswerMatcher().first_rank([citizen], ["China"]) == 1
-    matcher = EntityMatcher({"Q148": "China", "Citizen_(China)": "Citizen (China)"})
-    assert matcher.first_rank([citizen, free, visit], ["China"]) == 3, "object, by its label"
-    assert matcher.first_rank([citizen], ["citizen china"]) == 1, "subject"
-    assert matcher.first_rank([free], ["China"]) is None, "states no fact"
-    assert matcher.first_rank([citizen, visit], ["", "..."]) is None
-    assert EntityMatcher().first_rank([visit], ["q148"]) == 1
-
-
-def test_an_answer_without_a_token_is_nowhere() -> None:
-    assert (
-        AnswerMatcher().first_rank([Document("1", "a . b"), Document("2", "")], ["", "..."]) is None
-    )
-    assert answer_metrics(answer("", ("",), ("a",)))["exact_match"] == 0.0
-    assert answer_metrics(answer("a", (), ("a",)))["answer_recall@10"] == 0.0
+@pytest.mark.parametrize(
+    ("texts", "answers", "rank"),
+    [
+        (("Nigeria", "Niger."), ["niger"], 2),  # boundaries are those of tokens
+        (("Nigeria",), ["niger"], None),
+        (("a . b", ""), ["", "..."], None),  # an answer without a token is nowhere
+        (("a",), [], None),
+    ],
+)
+def test_where_an_answer_stands(
+    texts: tuple[str, ...], answers: list[str], rank: int | None
+) -> None:
+    documents = [Document(str(number), text) for number, text in enumerate(texts)]
+    assert AnswerMatcher().first_rank(documents, answers) == rank
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "the", "c,", "D", "b-c"]), max_size=4).map(" ".join)
@@ -105,21 +91,7 @@ def test_laws_of_answer_recall(answers: list[str], texts: list[str], cut: int) -
         assert recall == float(any(contains_answer(text, answers) for text in texts[:cut][:k]))
     assert found["token_f1"] >= found["exact_match"]
     for name, value in found.items():
-        assert metric(name).low <= value <= metric(name).high
-
-
-def test_cutoffs_follow_the_budget() -> None:
-    def names(top_k: int) -> list[str]:
-        values = answer_metrics(answer("b", ("b",), ("b",)), top_k=top_k)
-        return [name for name in values if name.startswith("answer_recall")]
-
-    assert names(5) == [
-        "answer_recall@1",
-        "answer_recall@2",
-        "answer_recall@5",
-        "answer_recall@5_union",
-    ]
-    assert names(20)[-3:] == ["answer_recall@10", "answer_recall@20", "answer_recall@20_union"]
+        assert value >= 0 and (value <= 1 or not metric(name).is_fraction)
 
 
 def test_means_are_exact_whatever_the_order() -> None:
@@ -127,8 +99,6 @@ def test_means_are_exact_whatever_the_order() -> None:
     assert mean_metrics(rows) == mean_metrics(rows[::-1])
     assert mean_metrics([{"x": 1.0}, {"x": 0.0}]) == {"x": 0.5}
     assert mean_metrics([]) == {}
-    with pytest.raises(UnknownNameError, match="no value for the metric 'x'"):
-        mean_metrics([{"x": 1.0}, {"y": 1.0}])
 
 
 def test_qrels_metrics_by_hand() -> None:
@@ -140,29 +110,20 @@ def test_qrels_metrics_by_hand() -> None:
     assert found["mrr@3"] == pytest.approx((1 / 2 + 1 + 0) / 3)
     gain = (1 / math.log2(3)) / (1 + 1 / math.log2(3))
     assert found["ndcg@3"] == pytest.approx((gain + 1 + 0) / 3)
-
-
-def test_the_order_of_a_ranking_decides_not_the_ids() -> None:
+    # The order of a ranking decides, not the ids.
     assert qrels_metrics({"q": {"a": 1}}, {"q": ["z", "a"]})["mrr@10"] == 0.5
     assert qrels_metrics({"q": {"z": 1}}, {"q": ["z", "a"]})["mrr@10"] == 1.0
     assert qrels_metrics({"q": {"z": 1}}, {"q": ["a", "z"]}, top_k=1)["recall@1"] == 0.0
-
-
-def test_without_judgements_there_are_no_qrels_metrics() -> None:
     assert qrels_metrics({}, {"q": ["a"]}) == qrels_metrics({"q": {}}, {"q": ["a"]}) == {}
 
 
 def test_every_metric_says_what_it_means() -> None:
-    assert metric("answer_recall@5").title == "R@5"
-    assert metric("answer_recall@20_union").title == "R@20 union"
+    titles = {name: metric(name).title for name in ("answer_recall@5", "entity_recall@10_union")}
+    assert titles == {"answer_recall@5": "R@5", "entity_recall@10_union": "R@10 union, entity"}
     assert "first 5 documents" in metric("answer_recall@5").description
-    assert metric("entity_recall@10_union").title == "R@10 union, entity"
-    assert metric("lenient_match").is_fraction and metric("character_f1").is_fraction
     assert metric("documents_per_query").higher_is_better is None
-    assert not metric("documents_per_query").is_fraction
-    with pytest.raises(
-        UnknownNameError, match=r"unknown metric 'exact_mach' — did you mean 'exact_match'"
-    ):
+    assert not metric("documents_per_query").is_fraction and metric("lenient_match").is_fraction
+    with pytest.raises(UnknownNameError, match=r"'exact_mach' — did you mean 'exact_match'"):
         metric("exact_mach")
 
 
@@ -174,8 +135,6 @@ def test_coverage_counts_the_tokens_until_an_answer_stands_whole() -> None:
     assert coverage.tokens_needed((first, second), ["New York"]) == 4 + 7
     assert coverage.tokens_needed((second, first), ["nobody", "Bob"]) == 8 + 3
     assert coverage.tokens_needed((first, second), ["York New"]) == math.inf
-    letters = AnswerCoverage(lambda text: range(1, len(text) + 1))
-    assert letters.tokens_needed((first,), ["met"]) == 7
 
 
 def test_coverage_at_a_budget_is_not_more_than_recall() -> None:

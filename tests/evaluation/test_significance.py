@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from rulerag.errors import DataError, EmptyDataError
+from rulerag.errors import DataError
 from rulerag.evaluation.significance import (
     bootstrap_interval,
     holm,
@@ -32,19 +33,10 @@ def test_the_p_value_is_that_of_all_swaps(first: list[float], second: list[float
     assert paired_randomization_test(first, second, samples=20_000) == pytest.approx(
         exact, abs=0.01
     )
-
-
-def test_equal_methods_do_not_differ() -> None:
-    assert paired_randomization_test([0.2, 0.4, 1.0], [0.2, 0.4, 1.0]) == 1.0
-
-
-def test_the_same_seed_gives_the_same_p_value_and_order_of_methods_does_not_matter() -> None:
-    random = np.random.default_rng(3)
-    one, two = random.random(50).tolist(), random.random(50).tolist()
-    p_value = paired_randomization_test(one, two, seed=5)
-    assert p_value == paired_randomization_test(one, two, seed=5)
-    assert p_value == paired_randomization_test(two, one, seed=5)
-    assert 0 < p_value <= 1
+    p_value = paired_randomization_test(first, second, seed=5)
+    assert p_value == paired_randomization_test(first, second, seed=5)
+    assert p_value == paired_randomization_test(second, first, seed=5)
+    assert paired_randomization_test(first, first) == 1.0
 
 
 def test_the_interval_is_that_of_the_normal_distribution_for_many_values() -> None:
@@ -87,8 +79,6 @@ def test_the_interval_of_a_fraction_is_scipys() -> None:
     for successes, count in ((0, 5), (10, 10), (50, 200), (3, 7)):
         expected = binomtest(successes, count).proportion_ci(method="wilson")
         assert wilson_interval(successes, count) == pytest.approx((expected.low, expected.high))
-    with pytest.raises(EmptyDataError):
-        wilson_interval(0, 0)
 
 
 def test_a_verdict_needs_a_corrected_p_value_below_the_level() -> None:
@@ -103,12 +93,16 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_values_that_cannot_be_compared() -> None:
-    with pytest.raises(DataError, match="2 and 1 values cannot be paired"):
-        paired_randomization_test([1, 0], [1])
-    with pytest.raises(EmptyDataError):
-        paired_randomization_test([], [])
-    with pytest.raises(EmptyDataError):
-        bootstrap_interval([])
-    with pytest.raises(DataError, match="different numbers of values"):
-        bootstrap_interval([[0.5, 1.0], [1.0]])
+@pytest.mark.parametrize(
+    ("compare", "message"),
+    [
+        (lambda: paired_randomization_test([1, 0], [1]), "2 and 1 values cannot be paired"),
+        (lambda: paired_randomization_test([], []), "there is no value"),
+        (lambda: bootstrap_interval([]), "there is no value"),
+        (lambda: bootstrap_interval([[0.5, 1.0], [1.0]]), "different numbers of values"),
+        (lambda: wilson_interval(0, 0), "there is no value"),
+    ],
+)
+def test_values_that_cannot_be_compared(compare: Callable[[], object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        compare()

@@ -43,33 +43,27 @@ def test_markdown() -> None:
     )
 
 
-def test_columns_that_say_nothing_are_left_out() -> None:
-    assert results_table(TWO[:1]).titles == ("method", "queries", "R@10", "docs")
-    other = result("plain", 0.5, 10, benchmark="other")
-    assert results_table([TWO[0], other]).titles[:2] == ("benchmark", "method")
-
-
-def test_all_that_tie_for_best_are_marked_and_one_run_alone_is_not() -> None:
-    tied = results_table([result("a", 0.45212, 1), result("b", 0.45214, 1), result("c", 0.4, 1)])
-    assert [row[2].best for row in tied.rows] == [True, True, False]
-    assert not any(cell.best for cell in results_table(TWO[:1]).rows[0])
-
-
-def test_the_best_is_the_best_of_its_benchmark() -> None:
-    rows = [result("a", 0.1, 1), result("b", 0.2, 1)]
-    rows += [result("a", 0.8, 1, benchmark="easy"), result("b", 0.7, 1, benchmark="easy")]
+@pytest.mark.parametrize(
+    ("values", "best"),
+    [
+        ([("toy", 0.45212), ("toy", 0.45214), ("toy", 0.4)], [True, True, False]),  # as printed
+        ([("toy", 0.5)], [False]),  # one run alone is not the best
+        ([("toy", 0.1), ("toy", 0.2), ("easy", 0.8), ("easy", 0.7)], [False, True, True, False]),
+        ([("toy", None), ("toy", None)], [False, False]),
+    ],
+)
+def test_the_best_is_the_best_of_its_benchmark(
+    values: list[tuple[str, Any]], best: list[bool]
+) -> None:
+    rows = [result(f"m{n}", v, 1, benchmark=name) for n, (name, v) in enumerate(values)]
     table = results_table(rows, ["answer_recall@10"])
-    assert [row[-1].best for row in table.rows] == [False, True, True, False]
-    assert results_table(rows, [], describing=["method", "generator"]).titles == (
-        "method",
-        "generator",
-        "queries",
-    )
+    assert [row[-1].best for row in table.rows] == best
+    assert ("benchmark" in table.titles) == (len(dict(values)) > 1), "what differs is shown"
+    assert [row[-1].text for row in table.rows if values[0][1] is None] in ([], ["–", "–"])
 
 
-def test_a_metric_that_was_not_measured_is_a_dash() -> None:
-    table = results_table(TWO, ["exact_match"])
-    assert [row[-1].text for row in table.rows] == ["–", "–"]
+def test_what_is_no_table() -> None:
+    assert results_table(TWO, [], describing=["generator"]).titles == ("generator", "queries")
     with pytest.raises(UnknownNameError, match="unknown metric 'exact'"):
         results_table(TWO, ["exact"])
     with pytest.raises(EmptyDataError):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from benchmarks.common.prose import write_prose
 from rulerag.extraction import with_known_facts
 from rulerag.kg import Calendar
 from rulerag.linking import link_mentions
-from rulerag.synthetic import World
 from rulerag.types import Document, Fact
 
 PEOPLE = [f"Ann{n}" for n in range(40)]
@@ -70,22 +68,3 @@ def test_documents_with_facts_and_texts_about_nobody_are_kept() -> None:
     other = Document("b", "It rained.")
     assert with_known_facts([own, other], both(), NAMES) == [own, other]
     assert with_known_facts([], both(), NAMES) == []
-
-
-def test_prose_of_a_world_with_decoys() -> None:
-    graph = World.generate(900, kind="temporal", seed=5).graph
-    facts, calendar = list(graph.train), graph.calendar
-    names = {name: (name,) for fact in facts for name in (fact.subject, fact.object)}
-    pages = write_prose(facts, calendar)
-    texts = link_mentions([page.document for page in pages], names)
-    found = with_known_facts(texts, facts, names, calendar)
-    right = given = by_name = 0
-    for page, one in zip(pages, found, strict=True):
-        true = {statement.fact for statement in page.statements}
-        right += len(true & set(one.facts))
-        given += len(one.facts)
-        for fact, (start, end), _ in page.statements:
-            sentence = page.document.text[start:end]
-            by_name += "that same day" not in sentence and fact.subject in sentence
-    assert right / given >= 0.98
-    assert right / by_name >= 0.98

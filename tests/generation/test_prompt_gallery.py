@@ -19,22 +19,10 @@ def test_every_prompt_is_the_one_that_was_read(name: str) -> None:
     rendered = dict(prompts(request))
     files = {file.stem: file.read_text(encoding="utf-8") for file in GOLDEN.glob(f"{name}/*.txt")}
     assert rendered == files
-
-
-@pytest.mark.parametrize("name", GRAPHS)
-def test_golden_prompts_hold_what_they_must(name: str) -> None:
-    request = load_request(GOLDEN / name / "request.json")
-    query = request.query
-    for kind, text in prompts(request):
+    for kind, text in rendered.items():
         if kind.endswith("without-rules") or kind == "standard":
             assert "rule" not in text.lower()
-        if kind == "compact-without-rules":
-            assert text.splitlines()[1] == f"> @ {query.relation_words}"
-        elif not kind.startswith("compact"):
-            assert all(document.text in text for document in request.documents)
-            asked = f"{query.subject_words} {query.relation_words}"
-            assert text.endswith(asked) if kind == "cloze" else query.text in text
-        assert not any(answer in text.splitlines()[-1] for answer in query.answers)
+        assert not any(answer in text.splitlines()[-1] for answer in request.query.answers)
 
 
 def test_the_command_says_what_is_missing(

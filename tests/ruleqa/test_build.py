@@ -10,47 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.ruleqa.__main__ import main
-from rulerag.errors import ConfigError, DataError, EmptyDataError
+from rulerag.errors import DataError, RuleRAGError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.grounding.bindings import FactIndex, ground
-from rulerag.ruleqa import DatasetInfo, RuleQASettings, build
+from rulerag.ruleqa import DatasetInfo, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
-
-SMALL = {
-    "temporal": (
-        "ruleqa-i",
-        RuleQASettings(num_queries=40, miner="tlogic", min_support=20, min_confidence=0.3),
-    ),
-    "static": (
-        "ruleqa-f",
-        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
-    ),
-}
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KnowledgeGraph]:
-    """One small graph of each kind, saved and loaded as a user's would be."""
-    loaded = {}
-    for kind in SMALL:
-        folder = tmp_path_factory.mktemp("worlds") / kind
-        World.generate(3000, kind=kind).save(folder)
-        loaded[kind] = KnowledgeGraph.load(folder)
-    return loaded
-
-
-@pytest.fixture(scope="module")
-def built(graphs: dict[str, KnowledgeGraph]) -> dict[str, RuleQADataset]:
-    return {kind: make(graphs[kind], kind) for kind in SMALL}
-
-
-def make(graph: KnowledgeGraph, kind: str, **options: Any) -> RuleQADataset:
-    name, settings = SMALL[kind]
-    return build(name, graph, **{"settings": settings, **options})
+from tests.ruleqa.worlds import KINDS, SMALL, make
 
 
 @pytest.fixture(scope="module")
@@ -63,58 +31,37 @@ def ruleqa_i(icews14: KnowledgeGraph) -> RuleQADataset:
     return build("ruleqa-i", icews14)
 
 
-KINDS = pytest.mark.parametrize("kind", SMALL)
-
-
 # --- what is built -----------------------------------------------------------------------------
 
 
-def test_the_published_sizes(ruleqa_i: RuleQADataset) -> None:
+def test_the_published_sizes_and_words(ruleqa_i: RuleQADataset) -> None:
     counts = ruleqa_i.manifest["counts"]
     assert counts["documents"] == 74_845  # one for each training fact
     assert counts["rules"] == 11_221
     assert counts["queries"]["test"] == 6_656
     assert counts["query_sets"]["balanced"] == 1_559  # the paper's |Q|
-    assert counts["entities"] + counts["relations"] > 0
-
-
-def test_the_words_are_the_papers(ruleqa_i: RuleQADataset) -> None:
     assert ruleqa_i.corpus[0].text.startswith("Time 2014-01-01 ")
-    assert all(document.text.endswith(".") for document in ruleqa_i.corpus[:100])
     query = ruleqa_i.query_set("full")[0]
     assert query.text.startswith("Time 2014-12-01 what does ") and query.text.endswith(" ?")
 
 
 @KINDS
-def test_the_corpus_is_the_training_facts(
+def test_documents_are_the_training_facts_and_queries_the_test_facts(
     kind: str, graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
 ) -> None:
     facts = [fact for document in built[kind].corpus for fact in document.facts]
     assert facts == list(graphs[kind].train)
     assert len(built[kind].corpus) == len(facts)
-
-
-@KINDS
-def test_every_acceptable_answer_is_listed(
-    kind: str, graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
-) -> None:
-    graph = graphs[kind]
     wanted: dict[tuple[str, str, int | None], set[str]] = {}
-    for fact in graph.test:
+    for fact in graphs[kind].test:
         asked = (fact.subject, fact.relation, fact.timestamp)
-        wanted.setdefault(asked, set()).add(graph.entities.label(fact.object))
+        wanted.setdefault(asked, set()).add(graphs[kind].entities.label(fact.object))
     queries = built[kind].query_set("full")
-    assert {(q.subject, q.relation, q.timestamp): set(q.answers) for q in queries} == wanted
     assert len(queries) == len(wanted)
-
-
-def test_icews14_lists_every_acceptable_answer(
-    icews14: KnowledgeGraph, ruleqa_i: RuleQADataset
-) -> None:
-    asked = {(f.subject, f.relation, f.object, f.timestamp) for f in icews14.test}
-    answers = sum(len(query.answers) for query in ruleqa_i.query_set("full"))
-    assert answers == len(asked)
-    assert max(len(query.answers) for query in ruleqa_i.query_set("full")) > 5
+    assert {(q.subject, q.relation, q.timestamp): set(q.answers) for q in queries} == wanted
+    settings = built[kind].manifest["settings"]
+    assert settings["graph_fingerprint"] == graphs[kind].fingerprint
+    assert settings["num_queries"] == 40
 
 
 @KINDS
@@ -130,18 +77,6 @@ def test_the_halves_are_disjoint_and_come_from_validation_facts(
         assert all(built[kind].rules.for_head(q.relation) for q in rows)
     assert not halves[0] & halves[1]
     assert set(built[kind].qrels("f_r")) == {q.id for q in built[kind].query_set("f_r")}
-
-
-def test_the_halves_of_icews14(icews14: KnowledgeGraph, ruleqa_i: RuleQADataset) -> None:
-    first, second = (
-        {(q.subject, q.relation, q.timestamp) for q in ruleqa_i.query_set(split)}
-        for split in ("f_r", "f_g")
-    )
-    assert not first & second
-    asked = {(f.subject, f.relation, f.timestamp) for f in icews14.valid}
-    guided = [query for query in asked if ruleqa_i.rules.for_head(query[1])]
-    assert len(second) == len(guided) - len(guided) // 2
-    assert len(first) <= len(guided) // 2  # a query without an oracle document gives no pair
 
 
 # --- oracle documents --------------------------------------------------------------------------
@@ -175,14 +110,6 @@ def grounded(query: Query, documents: list[Document], dataset: RuleQADataset) ->
         if label.get(found.answer, found.answer) in query.answers
         for row in found.rows
     }
-
-
-def test_oracle_documents_of_icews14(ruleqa_i: RuleQADataset) -> None:
-    queries = [q for q in ruleqa_i.query_set("full") if q.id in ruleqa_i.qrels("test")]
-    for query in queries[::97]:
-        documents = [ruleqa_i.documents[d] for d in ruleqa_i.qrels("test")[query.id]]
-        assert grounded(query, documents, ruleqa_i) == {document.id for document in documents}
-        assert all((document.timestamp or 0) < (query.timestamp or 0) for document in documents)
 
 
 @KINDS
@@ -233,11 +160,8 @@ def test_balanced_cells_are_of_one_size(ruleqa_i: RuleQADataset, icews14: Knowle
 def test_a_cell_that_runs_dry_is_filled_up_by_the_others(
     kind: str, graphs: dict[str, KnowledgeGraph]
 ) -> None:
-    name, settings = SMALL[kind]
     for wanted in (10, 10_000):
-        dataset = build(
-            name, graphs[kind], settings=RuleQASettings.joined(settings, {"num_queries": wanted})
-        )
+        dataset = make(graphs, kind, num_queries=wanted)
         sizes, pools = cells(dataset, graphs[kind])
         assert sum(sizes) == min(wanted, sum(pools))
         largest = max(sizes)
@@ -251,9 +175,9 @@ def test_a_cell_that_runs_dry_is_filled_up_by_the_others(
 def test_the_seed_decides_samples_and_halves_and_nothing_else(
     kind: str, graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset]
 ) -> None:
-    first, again = built[kind], make(graphs[kind], kind)
+    first, again = built[kind], make(graphs, kind)
     assert first.fingerprint == again.fingerprint
-    other = make(graphs[kind], kind, seed=1)
+    other = make(graphs, kind, seed=1)
     assert other.fingerprint != first.fingerprint
     assert other.query_sets["balanced"] != first.query_sets["balanced"]
     assert other.query_set("f_g") != first.query_set("f_g")
@@ -263,145 +187,82 @@ def test_the_seed_decides_samples_and_halves_and_nothing_else(
     assert (first.seed, other.seed) == (0, 1)
 
 
-def test_the_manifest_says_how_it_was_made(
-    graphs: dict[str, KnowledgeGraph], built: dict[str, RuleQADataset], tmp_path: Path
-) -> None:
-    built["temporal"].save(tmp_path)
-    loaded = RuleQADataset.load(tmp_path)
-    assert loaded.fingerprint == built["temporal"].fingerprint
-    settings = loaded.manifest["settings"]
-    assert settings["graph_fingerprint"] == graphs["temporal"].fingerprint
-    assert (settings["num_queries"], settings["min_support"]) == (40, 20)
-    assert loaded.manifest["counts"] == built["temporal"].manifest["counts"]
-
-
 # --- leaks -------------------------------------------------------------------------------------
 
 
-def changed(dataset: RuleQADataset, **parts: Any) -> RuleQADataset:
-    """The same dataset with some parts replaced."""
-    kept = {
-        "corpus": dataset.corpus,
-        "queries": dataset.queries,
-        "rules": dataset.rules,
-        "labels": dataset.labels,
-        "info": DatasetInfo(calendar=dataset.calendar),
-    }
-    return RuleQADataset(**{**kept, **parts})
-
-
-@KINDS
-def test_what_is_built_does_not_leak(kind: str, built: dict[str, RuleQADataset]) -> None:
-    lines = check_leakage(built[kind])
-    assert len(lines) == (4 if kind == "temporal" else 3)
-    assert not any("before every query" in line for line in check_leakage(built["static"]))
-
-
-@pytest.mark.parametrize("split", ["test", "f_r", "f_g"])
-def test_a_stated_answer_is_a_leak(split: str, built: dict[str, RuleQADataset]) -> None:
-    dataset = built["static"]
+def leaking(dataset: RuleQADataset, how: str, split: str) -> RuleQADataset:
+    """The same dataset with one leak."""
+    corpus, queries = list(dataset.corpus), dict(dataset.queries)
     query = dataset.query_set(split)[0]
-    fact = Fact(query.subject, query.relation, query.answers[0])
-    corpus = [*dataset.corpus, Document("leak", "told", (fact,))]
-    with pytest.raises(DataError, match=f"states the answer .* of the {split} query {query.id}"):
-        check_leakage(changed(dataset, corpus=corpus))
+    if how == "stated":
+        fact = Fact(query.subject, query.relation, query.answers[0])
+        corpus.append(Document("leak", "told", (fact,)))
+    elif how == "late":
+        earliest = min(one.timestamp or 0 for one in dataset.query_set("full"))
+        corpus.append(Document("leak", "told", (Fact("a", "b", "c", earliest),)))
+    else:
+        queries[how] = [*queries[how], replace(query, id="smuggled")]
+    info = DatasetInfo(calendar=dataset.calendar)
+    return RuleQADataset(
+        corpus=corpus, queries=queries, rules=dataset.rules, labels=dataset.labels, info=info
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "how", "split", "message"),
+    [
+        ("static", "stated", "test", "states the answer .* of the test query test-"),
+        ("static", "stated", "f_r", "states the answer .* of the f_r query valid-"),
+        ("static", "stated", "f_g", "states the answer .* of the f_g query valid-"),
+        ("temporal", "late", "test", r"the corpus reaches \d+, the \w+ query .* asks about"),
+        ("temporal", "f_r", "test", "the f_r query smuggled is asked in the test set too"),
+        ("temporal", "f_g", "test", "the f_g query smuggled is asked in the test set too"),
+        ("temporal", "f_g", "f_r", "1 queries are in both F_R and F_G"),
+    ],
+)
+def test_every_leak_is_found(
+    kind: str, how: str, split: str, message: str, built: dict[str, RuleQADataset]
+) -> None:
+    assert len(check_leakage(built[kind])) == (4 if kind == "temporal" else 3)
+    with pytest.raises(DataError, match=message):
+        check_leakage(leaking(built[kind], how, split))
 
 
 def test_a_stated_answer_is_a_leak_by_its_label_too() -> None:
     query = Query("q", "what does Ann like ?", "ann", "like", None, ("Bob B",))
     corpus = [Document("d", "told", (Fact("ann", "like", "bob"),))]
     labels = {"entities": {"bob": "Bob B"}}
-    leaking = RuleQADataset(corpus=corpus, queries={"test": [query]}, labels=labels)
+    dataset = RuleQADataset(corpus=corpus, queries={"test": [query]}, labels=labels)
     with pytest.raises(DataError, match="states the answer 'Bob B' of the test query q"):
-        check_leakage(leaking)
-
-
-def test_a_late_document_is_a_leak(built: dict[str, RuleQADataset]) -> None:
-    dataset = built["temporal"]
-    query = min(dataset.query_set("full"), key=lambda q: q.timestamp or 0)
-    late = Document("late", "told", (Fact("a", "b", "c", query.timestamp),))
-    with pytest.raises(DataError, match=r"the corpus reaches \d+, the \w+ query .* asks about"):
-        check_leakage(changed(dataset, corpus=[*dataset.corpus, late]))
-
-
-@pytest.mark.parametrize("split", ["f_r", "f_g"])
-def test_a_test_query_among_the_fine_tuning_queries_is_a_leak(
-    split: str, built: dict[str, RuleQADataset]
-) -> None:
-    dataset = built["temporal"]
-    smuggled = replace(dataset.query_set("full")[0], id="smuggled")
-    queries = {**dataset.queries, split: [*dataset.queries[split], smuggled]}
-    message = f"the {split} query smuggled is asked in the test set too"
-    with pytest.raises(DataError, match=message):
-        check_leakage(changed(dataset, queries=queries))
-
-
-def test_a_query_in_both_halves_is_a_leak(built: dict[str, RuleQADataset]) -> None:
-    dataset = built["temporal"]
-    shared = replace(dataset.query_set("f_r")[0], id="shared")
-    queries = {**dataset.queries, "f_g": [*dataset.queries["f_g"], shared]}
-    with pytest.raises(DataError, match="1 queries are in both F_R and F_G"):
-        check_leakage(changed(dataset, queries=queries))
+        check_leakage(dataset)
 
 
 # --- bad input ---------------------------------------------------------------------------------
 
 
-def test_what_cannot_be_built_is_refused_by_name(graphs: dict[str, KnowledgeGraph]) -> None:
-    dated, static = graphs["temporal"], graphs["static"]
-    with pytest.raises(ConfigError, match="no benchmark is called 'ruleqa-j' — did you mean"):
-        build("ruleqa-j", dated)
-    with pytest.raises(ConfigError, match="ruleqa-i is made of dated facts, and those of"):
-        build("ruleqa-i", static)
-    with pytest.raises(ConfigError, match="ruleqa-n is made of static facts, and those of"):
-        build("ruleqa-n", dated)
-    with pytest.raises(ConfigError, match="key 'num_queries': 0 is out of range"):
-        build("ruleqa-i", dated, changes={"num_queries": 0})
-    with pytest.raises(ConfigError, match="key 'seed': -1 is out of range"):
-        build("ruleqa-i", dated, seed=-1)
-    with pytest.raises(EmptyDataError, match=r"no test query of .* has a guiding rule"):
-        build("ruleqa-i", dated, settings=SMALL["temporal"][1], changes={"min_support": 10**6})
-    half = KnowledgeGraph.from_facts([("a", "b", "c", 1)], name="half")
-    with pytest.raises(EmptyDataError, match="the graph 'half' has no facts in its split 'test'"):
-        build("ruleqa-i", half)
-
-
-def test_the_command_builds_and_checks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    World.generate(1500, max_body_atoms=1).save(tmp_path / "kg")
-    command = ["build", "--name", "ruleqa-i", "--kg", str(tmp_path / "kg"), "--quiet"]
-    out = tmp_path / "new" / "data"
-    assert main([*command, "--out", str(out), "--num-queries", "8"]) == 0
-    told = capsys.readouterr()
-    assert "|D| 1,410" in told.out and "|Q| 8 balanced" in told.out
-    assert RuleQADataset.load(out).fingerprint in told.out
-    assert told.err == ""
-    assert main(["check", str(out)]) == 0
-    assert capsys.readouterr().out.count("ok  ") == 4
-
-
-def test_the_command_refuses_in_one_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("kind", "options", "message"),
+    [
+        ("temporal", {"name": "ruleqa-j"}, "no benchmark is called 'ruleqa-j' — did you mean"),
+        ("static", {"name": "ruleqa-i"}, "ruleqa-i is made of dated facts, and those of"),
+        ("temporal", {"name": "ruleqa-n"}, "ruleqa-n is made of static facts, and those of"),
+        ("temporal", {"num_queries": 0}, "key 'num_queries': 0 is out of range"),
+        ("temporal", {"seed": -1}, "key 'seed': -1 is out of range"),
+        ("temporal", {"min_support": 10**6}, "no test query of .* has a guiding rule"),
+        ("temporal", {"corpus": "all"}, "key 'corpus': expected .*'train.valid', found 'all'"),
+        ("static", {"corpus": "train+valid"}, "undated validation facts would answer"),
+        ("static", {"hold_out": 10**6}, "1,000,000 of .* training facts cannot be held out"),
+        ("static", {"num_rules": 0}, "key 'num_rules': 0 is out of range"),
+        ("temporal", {"variant": "validate"}, "unknown variant 'validate' — did you mean 'valid"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_by_name(
+    kind: str, options: dict[str, Any], message: str, graphs: dict[str, KnowledgeGraph]
 ) -> None:
-    (tmp_path / "file").write_text("in the way")
-    World.generate(500).save(tmp_path / "kg")
-    kg, data = str(tmp_path / "kg"), str(tmp_path / "data")
-    for arguments, message in (
-        (["build", "--name", "ruleqa-j", "--kg", kg, "--out", data], "no benchmark is called"),
-        (["build", "--name", "ruleqa-i", "--kg", "nowhere", "--out", data], "no such file"),
-        (["build", "--name", "ruleqa-i", "--kg", kg, "--out", str(tmp_path / "file" / "x")], "wri"),
-        (["check", "nowhere"], "no such folder"),
-    ):
-        assert main(arguments) == 2
-        told = capsys.readouterr().err
-        assert told.startswith("error: ") and message in told and told.count("\n") == 1
-    assert main(["build", "--name", "ruleqa-i"]) == 2
-    assert "--kg requires an argument" in capsys.readouterr().err
-
-
-def test_a_built_folder_that_was_changed_is_refused(
-    built: dict[str, RuleQADataset], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    built["static"].save(tmp_path / "data")
-    (tmp_path / "data" / "queries.jsonl").write_text("{}\n")
-    assert main(["check", str(tmp_path / "data")]) == 2
-    assert "queries.jsonl: has the fingerprint" in capsys.readouterr().err
+    changes = {k: v for k, v in options.items() if k not in ("name", "seed", "variant")}
+    given = {k: v for k, v in options.items() if k in ("seed", "variant")}
+    name, settings = SMALL[kind]
+    if "name" in options:
+        name, given["settings"] = options["name"], None
+    with pytest.raises(RuleRAGError, match=message):
+        build(name, graphs[kind], **{"settings": settings, "changes": changes, **given})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +14,7 @@ import yaml
 from benchmarks.ruleqa.__main__ import main
 from rulerag.ruleqa.ceilings import CEILINGS, ceilings
 from rulerag.ruleqa.dataset import RuleQADataset
+from rulerag.ruleqa.formats import read_benchmark
 from rulerag.ruleqa.settings import GRAPHS, PUBLISHED
 from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact, Query
@@ -27,6 +27,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     World.generate(1500, max_body_atoms=1).save(home / "kg")
     command = ["build", "--name", "ruleqa-i", "--kg", str(home / "kg"), "--quiet"]
     assert main([*command, "--out", str(home / "data"), "--num-queries", "20"]) == 0
+    assert main(["check", str(home / "data")]) == 0 and main(["check", str(home)]) == 2
     return home / "data"
 
 
@@ -73,32 +74,12 @@ def test_hugging_face_datasets_opens_every_configuration(
     assert rules["head"][0] == next(iter(dataset.rules)).to_json()["head"]
 
 
-def test_beir_opens_it(folder: Path, dataset: RuleQADataset) -> None:
-    for split in ("test", "f_r"):
-        corpus, queries, qrels = beir_load(folder, split)
-        assert qrels == dataset.qrels(split)
-        assert set(queries) == set(qrels)
-        assert corpus.keys() == dataset.documents.keys()
-        some = dataset.corpus[7]
-        assert corpus[some.id] == {"text": some.text, "title": ""}
-
-
-def beir_load(folder: Path, split: str) -> tuple[dict[str, Any], dict[str, str], dict[str, Any]]:
-    """What ``beir.datasets.data_loader.GenericDataLoader(folder).load(split)`` does."""
-    corpus, queries = {}, {}
-    with open(folder / "corpus.jsonl", encoding="utf8") as file:
-        for line in map(json.loads, file):
-            corpus[line["_id"]] = {"text": line["text"], "title": line["title"]}
-    with open(folder / "queries.jsonl", encoding="utf8") as file:
-        for line in map(json.loads, file):
-            queries[line["_id"]] = line["text"]
-    qrels: dict[str, dict[str, int]] = {}
-    with open(folder / "qrels" / f"{split}.tsv", encoding="utf-8") as file:
-        reader = csv.reader(file, delimiter="\t", quoting=csv.QUOTE_MINIMAL)
-        next(reader)
-        for query, document, score in reader:
-            qrels.setdefault(query, {})[document] = int(score)
-    return corpus, {query: queries[query] for query in qrels}, qrels
+def test_a_reader_of_beir_opens_it(folder: Path, dataset: RuleQADataset) -> None:
+    found = read_benchmark(folder)
+    assert [(d.id, d.text) for d in found.corpus] == [(d.id, d.text) for d in dataset.corpus]
+    for split in ("test", "f_r", "f_g"):
+        assert found.qrels(split) == dataset.qrels(split)
+        assert {query.id for query in found.queries[split]} == set(dataset.qrels(split))
 
 
 # --- the card and the manifest -----------------------------------------------------------------
@@ -148,15 +129,15 @@ def test_ceilings_by_hand() -> None:
         Document(f"d{n}", f"Time {f.timestamp} {f[0]} {f[1]} {f[2]}.", (f,))
         for n, f in enumerate(facts)
     ]
-    tests = [
-        Query("near", "?", "ann", "likes", 9, ("York", "Bath")),
-        Query("at the other end", "?", "ann", "likes", 9, ("Cid",)),
-        Query("far", "?", "ann", "likes", 9, ("Ely",)),
-        Query("part of a word", "?", "ann", "likes", 9, ("bat",)),
-        Query("two words", "?", "bob", "likes", 9, ("visits Ely",)),
-        Query("nowhere", "?", "eve", "likes", 9, ("nine",)),
+    asked = [
+        ("ann", ("York", "Bath")),  # near
+        ("ann", ("Cid",)),  # at the other end
+        ("ann", ("Ely",)),  # far
+        ("ann", ("bat",)),  # part of a word
+        ("bob", ("visits Ely",)),  # two words
+        ("eve", ("nine",)),  # nowhere
     ]
-    tests = [Query(f"q{n}", *query_parts(query)) for n, query in enumerate(tests)]
+    tests = [Query(f"q{n}", "?", who, "likes", 9, gold) for n, (who, gold) in enumerate(asked)]
     dataset = RuleQADataset(
         corpus=corpus,
         queries={"test": tests},
@@ -177,10 +158,6 @@ def test_ceilings_by_hand() -> None:
         "same_subject": 0.5,
         "oracle": 0.0,
     }
-
-
-def query_parts(query: Query) -> tuple[Any, ...]:
-    return (query.text, query.subject, query.relation, query.timestamp, query.answers)
 
 
 def test_ceilings_bound_what_is_judged(dataset: RuleQADataset) -> None:
@@ -210,29 +187,6 @@ def test_the_table_is_written_from_the_manifests(
     (tmp_path / "other" / "manifest.json").write_text("{}")
     assert main(["table", str(tmp_path / "other"), "--out", str(tmp_path)]) == 2
     assert "manifest.json: holds no statistics — build the dataset again" in capsys.readouterr().err
-
-
-def test_rules_are_counted_under_several_thresholds(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    command = ["rules", "--kg", str(folder.parent / "kg"), "--out", str(tmp_path)]
-    (tmp_path / "rules.json").write_text(json.dumps({"ruleqa-y": []}))
-    assert main([*command, "--name", "ruleqa-i"]) == 0
-    counts = json.loads((tmp_path / "rules.json").read_text())
-    assert list(counts) == ["ruleqa-i", "ruleqa-y"]
-    assert counts["ruleqa-y"] == []  # what was counted before stays
-    loosest, default, strict = counts["ruleqa-i"][:3]
-    assert loosest["rules"] >= default["rules"] >= strict["rules"] > 0
-    assert loosest["by_body"] == [loosest["rules"], 0, 0]
-    assert all(sum(row["by_body"]) == row["rules"] for row in counts["ruleqa-i"])
-    assert all(0 < row["guided"] <= 1 for row in counts["ruleqa-i"])
-    assert "| ruleqa-i | 557 / 6,015 | 2 | 1 | 0.0 |" in (tmp_path / "rules.md").read_text()
-    capsys.readouterr()
-    assert main([*command, "--name", "ruleqa-f"]) == 2
-    assert "ruleqa-f is made of static facts" in capsys.readouterr().err
-    (tmp_path / "rules.json").write_text("[]")
-    assert main([*command, "--name", "ruleqa-i"]) == 2
-    assert "rules.json: holds no counts of rules" in capsys.readouterr().err
 
 
 def test_every_benchmark_has_a_graph_and_published_sizes() -> None:

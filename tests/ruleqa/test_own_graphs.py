@@ -13,10 +13,12 @@ from rulerag.assembly.build import make_pipeline
 from rulerag.assembly.presets import preset
 from rulerag.errors import EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
+from rulerag.ruleqa import RuleQASettings
 from rulerag.ruleqa.builder import build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.validation_split import with_splits
+from rulerag.synthetic.world import World
 
 Row = tuple[str, ...]
 
@@ -161,25 +163,56 @@ def test_what_no_dataset_can_be_made_of() -> None:
         build(None, KnowledgeGraph.from_facts(two_times))
 
 
+def test_every_option_reaches_the_builder(tmp_path: Path) -> None:
+    World.generate(800, max_body_atoms=1).save(tmp_path / "kg")
+    chosen = {
+        "num_queries": 5,
+        "max_atoms": 3,
+        "min_support": 3,
+        "min_confidence": 0.05,
+        "min_head_coverage": 0.2,
+        "num_rules": 7,
+        "oracle_rules": 4,
+        "corpus": "train+valid",
+        "hold_out": 9,
+        "pairs_per_query": 2,
+        "balance_from": "supported",
+        "degenerate_time": "keep",
+    }
+    given = [w for key, v in chosen.items() for w in (f"--{key.replace('_', '-')}", str(v))]
+    command = ["build", "--name", "ruleqa-i", "--kg", str(tmp_path / "kg"), "--quiet", *given]
+    assert main([*command, "--out", str(tmp_path / "out"), "--seed", "3"]) == 0
+    loaded = RuleQADataset.load(tmp_path / "out")
+    assert {key: loaded.settings[key] for key in chosen} == chosen
+    assert loaded.seed == 3 and loaded.settings["variant"] == "test" and loaded.prediction
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert " ".join(f"{key}={value}" for key, value in chosen.items()) in card
+    assert {*chosen, "miner", "min_head_size"} == set(RuleQASettings.model_fields)
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
         (["num_query=3"], "key 'num_query': unknown key — did you mean 'num_queries'"),
         (["num_queries"], "'num_queries' is not key=value"),
         (["num_queries=some"], "key 'num_queries': expected a whole number, found 'some'"),
-        (["min_confidence=high"], "key 'min_confidence': expected a number, found 'high'"),
         (["seed=1"], "key 'seed': unknown key"),
         (["num_queries=3", "num_queries=4"], "key 'num_queries': is given twice"),
         (["num_queries=0"], "key 'num_queries': 0 is out of range"),
         (["miner=tlogic"], "made of dated facts, and those of 'mine' are static"),
         (["--name", "mine"], "no benchmark is called 'mine'"),
+        (["--name", "ruleqa-i"], "dated facts"),
+        (["--variant", "valid"], "did you mean 'validation'"),
+        (["--max-atoms", "1"], "max_atoms"),
+        (["--kg", "nowhere"], "nowhere: no such file"),
     ],
 )
-def test_wrong_settings_are_refused_in_one_line(
+def test_wrong_words_are_refused_in_one_line(
     words: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kg, out = written(tmp_path, town(20)), tmp_path / "out"
-    assert main(["build", "--kg", str(kg), "--out", str(out), "--quiet", *words]) == 2
+    named = [] if "--kg" in words else ["--kg", str(kg)]
+    assert main(["build", *named, "--out", str(out), "--quiet", *words]) == 2
     told = capsys.readouterr().err
     assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
     assert not out.exists()

@@ -2,59 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from benchmarks.ruleqa.__main__ import main
-from rulerag.errors import ConfigError, DataError
-from rulerag.io import read_json
+from rulerag.errors import DataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import VARIANTS
 from rulerag.ruleqa.validation_split import validation_graph, with_held_out
-from rulerag.synthetic.world import World
 from rulerag.types import Document, Fact
-
-SMALL = {
-    "temporal": (
-        "ruleqa-i",
-        RuleQASettings(num_queries=40, miner="tlogic", min_support=10, min_confidence=0.3),
-    ),
-    "static": (
-        "ruleqa-f",
-        RuleQASettings(num_queries=40, miner="amie", max_atoms=3, min_confidence=0.3),
-    ),
-}
-KINDS = pytest.mark.parametrize("kind", SMALL)
-
-
-@pytest.fixture(scope="module")
-def graphs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KnowledgeGraph]:
-    loaded = {}
-    for kind in SMALL:
-        folder = tmp_path_factory.mktemp("worlds") / kind
-        World.generate(2000, kind=kind).save(folder)
-        loaded[kind] = KnowledgeGraph.load(folder)
-    return loaded
-
-
-@pytest.fixture(scope="module")
-def built(graphs: dict[str, KnowledgeGraph]) -> dict[str, RuleQADataset]:
-    return {kind: make(graphs, kind) for kind in SMALL}
-
-
-def make(
-    graphs: dict[str, KnowledgeGraph], kind: str, variant: str = "test", **changes: object
-) -> RuleQADataset:
-    name, settings = SMALL[kind]
-    settings = RuleQASettings.joined(settings, changes)
-    return build(name, graphs[kind], settings=settings, variant=variant)
-
+from tests.ruleqa.worlds import KINDS, SMALL, make
 
 # --- the validation variant -----------------------------------------------------------------------
 
@@ -71,7 +29,7 @@ def test_a_validation_variant_never_sees_a_test_fact(
     assert known < set(graph.train)
     trained = {(f.subject, f.relation, f.timestamp) for f in graph.train}
     for split in ("f_r", "f_g"):
-        assert {(q.subject, q.relation, q.timestamp) for q in variant.query_set(split)} <= trained
+        assert {(q.subject, q.relation, q.timestamp) for q in variant.queries[split]} <= trained
     assert any("before every query" in line for line in check_leakage(variant)) == (
         kind == "temporal"
     )
@@ -225,111 +183,3 @@ def test_the_balanced_set_can_ask_for_support(kind: str, graphs: dict[str, Knowl
     dataset = make(graphs, kind, balance_from="supported")
     assert dataset.query_sets["balanced"] <= set(dataset.qrels("test"))
     assert dataset.statistics["ceilings"]["balanced"]["oracle"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("kind", "changes", "message"),
-    [
-        ("temporal", {"corpus": "all"}, "key 'corpus': unknown corpus 'all'"),
-        ("static", {"corpus": "train+valid"}, "undated validation facts would answer"),
-        ("static", {"hold_out": 10**6}, "1,000,000 of .* training facts cannot be held out"),
-        ("static", {"hold_out": -1}, "key 'hold_out': -1 is out of range"),
-        ("static", {"num_rules": 0}, "key 'num_rules': 0 is out of range"),
-        ("static", {"balance_from": "guide"}, "did you mean 'guided'"),
-        ("temporal", {"degenerate_time": "now"}, "unknown degenerate_time 'now'"),
-        ("temporal", {"variant": "validate"}, "unknown variant 'validate' — did you mean 'valid"),
-    ],
-)
-def test_an_option_out_of_range_is_refused(
-    kind: str, changes: dict[str, object], message: str, graphs: dict[str, KnowledgeGraph]
-) -> None:
-    with pytest.raises(ConfigError, match=message):
-        make(graphs, kind, **changes)  # type: ignore[arg-type]
-
-
-# --- the command -------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    World.generate(800, max_body_atoms=1).save(tmp_path / "kg")
-    return tmp_path / "kg"
-
-
-def command(kg: Path, out: Path, *more: str) -> list[str]:
-    return ["build", "--name", "ruleqa-i", "--kg", str(kg), "--out", str(out), "--quiet", *more]
-
-
-def test_every_option_reaches_the_builder(world: Path, tmp_path: Path) -> None:
-    chosen = {
-        "num_queries": 5,
-        "max_atoms": 3,
-        "min_support": 3,
-        "min_confidence": 0.05,
-        "min_head_coverage": 0.2,
-        "num_rules": 7,
-        "oracle_rules": 4,
-        "corpus": "train+valid",
-        "hold_out": 9,
-        "pairs_per_query": 2,
-        "balance_from": "supported",
-        "degenerate_time": "keep",
-    }
-    given = [w for key, v in chosen.items() for w in (f"--{key.replace('_', '-')}", str(v))]
-    assert main(command(world, tmp_path / "out", *given, "--seed", "3")) == 0
-    loaded = RuleQADataset.load(tmp_path / "out")
-    assert {key: loaded.settings[key] for key in chosen} == chosen
-    assert loaded.seed == 3 and loaded.settings["variant"] == "test"
-    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert " ".join(f"{key}={value}" for key, value in chosen.items()) in card
-    others = {"miner", "min_head_size"}
-    assert set(chosen) | others == set(RuleQASettings.model_fields)
-
-
-def test_an_interrupted_save_keeps_the_dataset_that_was_there(
-    graphs: dict[str, KnowledgeGraph], tmp_path: Path
-) -> None:
-    def stopped() -> Iterator[str]:
-        yield "half"
-        raise KeyboardInterrupt
-
-    first, other = make(graphs, "temporal"), make(graphs, "temporal", num_queries=20)
-    out = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt):
-        first.save(out, beside={"README.md": stopped()})
-    assert not out.exists()
-    first.save(out)
-    with pytest.raises(KeyboardInterrupt):
-        other.save(out, beside={"README.md": stopped()})
-    assert RuleQADataset.load(out).fingerprint == first.fingerprint != other.fingerprint
-
-
-def test_bad_input_is_refused_in_one_line(
-    world: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "empty").mkdir()
-    World.generate(300, kind="static").save(tmp_path / "static")
-    out = tmp_path / "out"
-    for arguments, message in (
-        (command(tmp_path / "nowhere", out), "nowhere: no such file"),
-        (command(tmp_path / "empty", out), "empty: "),
-        (command(tmp_path / "static", out), "dated facts"),
-        (command(world, out, "--variant", "valid"), "did you mean 'validation'"),
-        (command(world, out, "--min-support", "0"), "min_support"),
-        (command(world, out, "--min-confidence", "2"), "min_confidence"),
-        (command(world, out, "--max-atoms", "1"), "max_atoms"),
-        (command(world, out, "--oracle-rules", "0"), "oracle_rules"),
-    ):
-        assert main(arguments) == 2, arguments
-        told = capsys.readouterr().err
-        assert told.startswith("error: ") and message in told and told.count("\n") == 1, told
-        assert not out.exists()
-
-
-@pytest.mark.parametrize("variant", list(VARIANTS))
-def test_every_variant_says_that_it_asks_for_predictions(
-    graphs: dict[str, KnowledgeGraph], variant: str, tmp_path: Path
-) -> None:
-    make(graphs, "temporal", variant).save(tmp_path)
-    assert read_json(tmp_path / "manifest.json")["prediction"] is True
-    assert RuleQADataset.load(tmp_path).prediction

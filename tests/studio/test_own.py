@@ -12,15 +12,15 @@ import pytest
 from rulerag.errors import ConfigError, DataError
 from rulerag.studio.benchmarks import Way
 from rulerag.studio.service import Configure, Studio
-from rulerag.studio.systems import OwnSystem, OwnText
+from rulerag.studio.systems import FormText, SystemForm
 from rulerag.studio.systems.predicates import gives_away
 from tests.studio.conftest import asked_session
 
 
-def own(**changes: Any) -> OwnSystem:
+def own(**changes: Any) -> SystemForm:
     """A form without problems."""
-    texts = (OwnText(title="prices.txt", text="A visit costs 12 euros."),)
-    return OwnSystem.model_validate(
+    texts = (FormText(title="prices.txt", text="A visit costs 12 euros."),)
+    return SystemForm.model_validate(
         {"name": "notes", "texts": texts, "condition": "regex", "pattern": r"\d+ euros"} | changes
     )
 
@@ -44,7 +44,7 @@ def own(**changes: Any) -> OwnSystem:
         ({"condition": "sensitive", "kinds": ("phone", "shoes")}, "kinds"),
         ({"top_k": 0}, "top_k"),
         ({"instructions": "Never name ${oc.env:HOME}."}, "instructions"),
-        ({"texts": (OwnText(title="long", text="x" * 1_000_001),)}, "texts"),
+        ({"texts": (FormText(title="long", text="x" * 1_000_001),)}, "texts"),
     ],
 )
 def test_what_is_wrong_with_a_form_stands_at_its_field(

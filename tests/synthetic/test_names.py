@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.rules import readable
 from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
-from rulerag.synthetic.world import World
 from rulerag.text import normalize_answer
-
-KINDS = ("static", "temporal")
-
-
-@cache
-def world_of(kind: str, size: int, seed: int) -> World:
-    return World.generate(size, kind=kind, seed=seed)
+from tests.synthetic.worlds import KINDS, world_of
 
 
 def assert_names_stay_apart(names: list[str]) -> None:

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from functools import cache
 
 import pytest
 
 from rulerag.rules import Atom, Rule
 from rulerag.synthetic.world import QUERY_KINDS, World
 from rulerag.types import Fact
+from tests.synthetic.worlds import KINDS, cases, world_of
 
-KINDS = ("static", "temporal")
 SIZES = (500, 1_000, 5_000)
 MIN_CONFIDENCE, MIN_SUPPORT = 0.3, 20
 TOLERANCE = 0.03
 
 Key = tuple[str, str, bool]  # body relation, head relation, whether the body is inverse
-
-
-@cache
-def world_of(kind: str, size: int, seed: int) -> World:
-    return World.generate(size, kind=kind, seed=seed)
-
-
-def _cases(sizes: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
-    return [(kind, size, seed) for kind in KINDS for size in sizes for seed in seeds]
 
 
 # ---- Counters of one-atom rules, written from the docstring of RuleQuality -------------------
@@ -95,7 +85,7 @@ def one_atom(world: World) -> dict[Key, float]:
 # ---- Rules ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases(SIZES, range(2)))
+@pytest.mark.parametrize(("kind", "size", "seed"), cases(SIZES, range(2)))
 def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     planted = one_atom(world)
@@ -109,7 +99,7 @@ def test_the_rules_that_hold_are_the_planted_ones(kind: str, size: int, seed: in
     assert max(others, default=0.0) < 0.22
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
+@pytest.mark.parametrize(("kind", "size", "seed"), cases((100, 5_000), range(1)))
 def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     train = list(world.graph.train)
@@ -131,7 +121,7 @@ def test_planted_counts_are_exact(kind: str, size: int, seed: int) -> None:
     assert checked >= 2
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((5_000,), range(2)))
+@pytest.mark.parametrize(("kind", "size", "seed"), cases((5_000,), range(2)))
 def test_the_rule_of_two_atoms_holds_as_planted(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     (planted,) = [p for p in world.planted if len(p.rule.body) == 2]
@@ -214,7 +204,7 @@ def index_of(world: World) -> dict[tuple[str, str], list[Fact]]:
     return index
 
 
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 5_000), range(1)))
+@pytest.mark.parametrize(("kind", "size", "seed"), cases((100, 5_000), range(1)))
 def test_every_query_knows_all_its_supports(kind: str, size: int, seed: int) -> None:
     world = world_of(kind, size, seed)
     index = index_of(world)

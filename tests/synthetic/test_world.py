@@ -6,28 +6,16 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
-from functools import cache
 
 import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError
 from rulerag.synthetic.world import World
-
-KINDS = ("static", "temporal")
-
-
-@cache
-def world_of(kind: str, size: int, seed: int) -> World:
-    return World.generate(size, kind=kind, seed=seed)
+from tests.synthetic.worlds import KINDS, cases, world_of
 
 
-def _cases(sizes: Iterable[int], seeds: Iterable[int]) -> list[tuple[str, int, int]]:
-    return [(kind, size, seed) for kind in KINDS for size in sizes for seed in seeds]
-
-
-@pytest.mark.parametrize(("kind", "size", "seed"), _cases((100, 101, 5_000), (0,)))
+@pytest.mark.parametrize(("kind", "size", "seed"), cases((100, 101, 5_000), (0,)))
 def test_the_size_is_exact_and_no_fact_stands_twice(kind: str, size: int, seed: int) -> None:
     world = World.generate(size, kind=kind, seed=seed)
     facts = [fact for split in ("train", "valid", "test") for fact in world.graph.split(split)]

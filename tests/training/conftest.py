@@ -163,7 +163,7 @@ def make(world_folder: Path, base_folder: Path, tmp_path: Path) -> Callable[...,
                 "learning_rate": 1e-2,
                 "warmup_steps": 1,
             },
-            validation={"every_epochs": 1, "max_queries": 4, "max_new_tokens": 12},
+            validation={"every": 0.25, "max_queries": 4, "max_new_tokens": 12},
             out=str(tmp_path / "out"),
             device="cpu",
         )
@@ -179,7 +179,13 @@ def short(
     """The same, without dropout and with a batch of four."""
 
     def made(**changes: object) -> GeneratorSettings:
-        values = {"base": str(still_folder), "dropout": 0.0, "batch_size": 4, "max_queries": 5}
+        values = {
+            "base": str(still_folder),
+            "dropout": 0.0,
+            "batch_size": 4,
+            "max_queries": 5,
+            "every": 0.5,
+        }
         return make(**{**values, "epochs": 2, **changes})
 
     return made

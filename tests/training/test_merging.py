@@ -11,16 +11,8 @@ from rulerag.assembly.presets import preset
 from rulerag.composition.config import Config
 from rulerag.errors import EmptyDataError
 from rulerag.retrieval.guided.merging.learned import FEATURES, MergeWeights
-from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.synthetic.world import World
 from training.merging import START, Example, fit, learn_merge_weights, main, recall_at
-
-
-@pytest.fixture(scope="module")
-def world_dataset() -> RuleQADataset:
-    settings = RuleQASettings(num_queries=40, miner="tlogic", min_support=5, min_confidence=0.1)
-    return build("ruleqa-i", World.generate(2000, seed=3).graph, settings=settings)
 
 
 def planted(name: str, number: int = 200) -> list[Example]:
@@ -53,10 +45,11 @@ def test_nothing_to_learn_from_is_told() -> None:
 
 
 def test_a_world_is_merged_better(
-    world_dataset: RuleQADataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    world_dataset: RuleQADataset,
+    world_folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    world_folder = tmp_path / "world"
-    world_dataset.save(world_folder)
     config = Config(preset(str(world_folder), rules="guided").to_dict())
     weights = learn_merge_weights(config, world_dataset)
     about = weights.about
@@ -65,9 +58,9 @@ def test_a_world_is_merged_better(
     assert about["recall@10 cross-validated"] >= about["recall@10 at the start"] - 0.1
     out = tmp_path / "weights.json"
     options = ["--dataset", str(world_folder), "--out", str(out), "--quiet"]
-    assert main(["bm25-guided__symbolic", *options, "--queries", "20"]) == 0
-    assert "20 queries" in capsys.readouterr().out
-    assert MergeWeights.load(out).about["queries"] == 20
+    assert main(["bm25-guided__symbolic", *options]) == 0
+    assert "40 queries" in capsys.readouterr().out
+    assert MergeWeights.load(out).about["queries"] == 40
     assert main(["bm25-pooled__symbolic", *options]) == 0
     assert MergeWeights.load(out).weights["plain"] == 0.0  # there is no other search
     assert main(["bm25__symbolic", *options]) == 2

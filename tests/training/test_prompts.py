@@ -7,55 +7,49 @@ from pathlib import Path
 import pytest
 
 from rulerag.assembly.presets import preset
-from rulerag.cli import main as rulerag
 from rulerag.composition.config import Config
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate
-from rulerag.io import read_json, read_text
-from rulerag.ruleqa.builder import RuleQASettings, build
-from rulerag.synthetic.world import World
+from rulerag.io import read_json
 from training.prompts import READ, PromptTuning, main, tune_prompt
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    settings = RuleQASettings(num_queries=40, miner="tlogic", min_support=5, min_confidence=0.1)
-    place = tmp_path_factory.mktemp("tuning") / "world"
-    build("ruleqa-i", World.generate(2000, seed=3).graph, settings=settings).save(place)
-    return place
+def tuning(world_folder: Path) -> PromptTuning:
+    return tune_prompt(HuggingFaceGenerator(max_new_tokens=16), preset(world_folder), queries=12)
 
 
-@pytest.fixture(scope="module")
-def found(folder: Path) -> PromptTuning:
-    return tune_prompt(HuggingFaceGenerator(max_new_tokens=16), preset(folder), queries=12)
-
-
-def test_the_best_prompt_is_first_and_was_tried_on_all(found: PromptTuning) -> None:
-    whole = [trial for trial in found.trials if trial.queries == 12]
-    part = [trial for trial in found.trials if trial.queries == 3]
-    assert (len(whole), len(part), len(found.unfit)) == (5, 5, 1)
-    assert found.trials[:5] == whole
+def test_the_best_prompt_is_first_and_was_tried_on_all(tuning: PromptTuning) -> None:
+    whole = [trial for trial in tuning.trials if trial.queries == 12]
+    part = [trial for trial in tuning.trials if trial.queries == 3]
+    assert (len(whole), len(part), len(tuning.unfit)) == (5, 5, 1)
+    assert tuning.trials[:5] == whole
     exact = [trial.exact_match["free"] for trial in whole]
     assert exact == sorted(exact, reverse=True)
-    assert {trial.name for trial in found.trials} >= {"rule-guided", "few-shot", "cloze", "compact"}
+    assert {trial.name for trial in tuning.trials} >= {
+        "rule-guided",
+        "few-shot",
+        "cloze",
+        "compact",
+    }
     # The small reader was trained on compact prompts and reads no other.
-    assert found.trials[0].name == "compact" and exact[0] > 0.3
-    assert 0 < found.answerable <= 1 and found.symbolic > found.first
+    assert tuning.trials[0].name == "compact" and exact[0] > 0.3
+    assert 0 < tuning.answerable <= 1 and tuning.symbolic > tuning.first
 
 
-def test_held_answers_are_entities_of_the_documents(found: PromptTuning) -> None:
-    for trial in found.trials:
+def test_held_answers_are_entities_of_the_documents(tuning: PromptTuning) -> None:
+    for trial in tuning.trials:
         assert set(trial.exact_match) == set(READ)
         assert trial.exact_match["named"] >= trial.exact_match["free"]
         assert trial.shown and len(trial.wrote) == 3
-        assert trial.threshold is None or 0.5 < trial.told_apart <= 1
+        assert trial.threshold is None or 0.5 < trial.separation <= 1
 
 
-def test_cases_come_from_other_queries_in_the_form_of_the_prompt(found: PromptTuning) -> None:
-    (trial,) = (one for one in found.trials if one.name == "cloze, cases")
+def test_cases_come_from_other_queries_in_the_form_of_the_prompt(tuning: PromptTuning) -> None:
+    (trial,) = (one for one in tuning.trials if one.name == "cloze, cases")
     template = PromptTemplate.of(trial.template)
     assert len(template.cases) == 5
     assert all(len(case.documents) <= 3 and "what" not in case.query for case in template.cases)
@@ -63,9 +57,9 @@ def test_cases_come_from_other_queries_in_the_form_of_the_prompt(found: PromptTu
     assert f"{template.cases[0].query} {template.cases[0].answer}.\n" in trial.shown
 
 
-def test_what_is_refused(folder: Path) -> None:
+def test_what_is_refused(world_folder: Path) -> None:
     generator = HuggingFaceGenerator(max_new_tokens=16)
-    config = preset(folder)
+    config = preset(world_folder)
     with pytest.raises(ConfigError, match="not chosen on 'test'"):
         tune_prompt(generator, config, split="test")
     with pytest.raises(ConfigError, match="unknown answers 'trie'"):
@@ -78,7 +72,7 @@ def test_what_is_refused(folder: Path) -> None:
 
 
 def test_the_command_records_the_prompt_where_generators_find_it(
-    folder: Path,
+    world_folder: Path,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
@@ -86,15 +80,8 @@ def test_the_command_records_the_prompt_where_generators_find_it(
     reader = HuggingFaceGenerator()
     reader.model.save_pretrained(model)
     reader.tokenizer.save_pretrained(model)
-    file = tmp_path / "reader.yaml"
-    words = [str(model), str(folder), "--queries", "8", "--out", str(file), "--quiet"]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "compact" in said and "without a model: the symbolic reader" in said
+    assert main([str(model), str(world_folder), "--queries", "8", "--quiet"]) == 0
+    written = capsys.readouterr().out
+    assert "compact" in written and "without a model: the symbolic reader" in written
     stated = read_json(model / "prompt.json")
     assert HuggingFaceGenerator(model).template == PromptTemplate.of(stated)
-    assert "type: huggingface" in read_text(file)
-    question = "answer", str(folder), "--query-set", "test", "--limit", "2"
-    with pytest.raises(SystemExit) as stop:
-        rulerag([*question, "--generator", str(file)])
-    assert not stop.value.code, capsys.readouterr().err

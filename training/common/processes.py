@@ -3,8 +3,9 @@
 ``accelerate launch --cpu`` starts several by MPI alone (``--mpirun_hostfile``); without MPI,
 ``accelerate launch --multi_gpu`` and ``device=cpu`` do, as torchrun does.
 
-Each process takes a device of its own, and only the first writes files. What one process finds out,
-all of them then know: a process that goes its own way would leave the others waiting for ever.
+accelerate gives each process a device of its own; only the first process writes files. What one
+process finds out, all of them then know: a process that goes its own way would leave the others
+waiting for ever.
 """
 
 from __future__ import annotations
@@ -21,40 +22,13 @@ import torch
 from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 _PATIENCE = timedelta(hours=12)
 """How long a process waits for the others: the first one may have a corpus to encode."""
 
 
-_MPI = {
-    "RANK": ("PMI_RANK", "OMPI_COMM_WORLD_RANK"),
-    "WORLD_SIZE": ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE"),
-    "LOCAL_WORLD_SIZE": ("MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE"),
-}
-"""What Intel's MPI and Open MPI call it, in the processes of ``accelerate launch --cpu``."""
-
-
-def launched(name: str, otherwise: int) -> int:
-    """A number that the launcher gave this process.
-
-    Args:
-        name: ``RANK``, ``WORLD_SIZE`` or ``LOCAL_WORLD_SIZE``.
-        otherwise: without a launcher.
-    """
-    names = (name, *(_MPI[name] if _by_accelerate_on_cpu() else ()))
-    return int(next((os.environ[n] for n in names if n in os.environ), otherwise))
-
-
-def _by_accelerate_on_cpu() -> bool:
-    return os.environ.get("ACCELERATE_USE_CPU", "").lower() in ("1", "true")
-
-
-def first_process() -> bool:
-    """Whether this process speaks for all, as the launcher numbered them."""
-    return launched("RANK", 0) == 0
-
-
-def own_device(device: str, *, gpus: int, local_world: int) -> None:
+def check_device(device: str, *, gpus: int, local_world: int) -> None:
     """Refuse a device that the processes of one machine cannot have each for itself.
 
     Args:
@@ -63,19 +37,11 @@ def own_device(device: str, *, gpus: int, local_world: int) -> None:
         local_world: processes on this machine.
 
     Raises:
-        ConfigError: one GPU for several processes, or no GPU where one is configured.
+        ConfigError: fewer GPUs than processes, or no GPU where one is configured.
     """
-    if device.startswith("cuda") and not gpus:
+    if device == "cuda" and not gpus:
         raise ConfigError("there is no GPU here", key="device", hint="device=cpu")
-    if local_world == 1 or device == "cpu" or not gpus:
-        return
-    if device not in ("", "cuda"):
-        raise ConfigError(
-            f"{local_world} processes cannot share {device}",
-            key="device",
-            hint="device=cuda gives each process a GPU of its own; CUDA_VISIBLE_DEVICES says which",
-        )
-    if local_world > gpus:
+    if device != "cpu" and 0 < gpus < local_world:
         raise ConfigError(
             f"{local_world} processes on this machine, and {gpus} GPU{'s' * (gpus > 1)}",
             key="device",
@@ -88,7 +54,7 @@ def check_precision(precision: str, device: str, *, bf16: bool, otherwise: str) 
 
     Args:
         precision: ``fp32``, ``bf16`` or ``fp16``.
-        device: ``cpu``, ``cuda``, ``cuda:1``.
+        device: ``cpu`` or ``cuda``.
         bf16: whether that device computes in bf16 itself; older cards (V100, T4) emulate it, many
             times slower than fp32.
         otherwise: what to take instead of bf16.
@@ -96,14 +62,14 @@ def check_precision(precision: str, device: str, *, bf16: bool, otherwise: str) 
     Raises:
         ConfigError: bf16 on a GPU without it, or fp16 without a GPU, whose loss cannot be scaled.
     """
-    if precision == "fp16" and not device.startswith("cuda"):
+    if precision == "fp16" and device != "cuda":
         raise ConfigError(
             f"fp16 is not trained on {device}: its gradients need a scaled loss, which a GPU alone "
             "computes",
             key="training.precision",
             hint="precision=fp32 or precision=bf16, or device=cuda",
         )
-    if precision == "bf16" and device.startswith("cuda") and not bf16:
+    if precision == "bf16" and device == "cuda" and not bf16:
         raise ConfigError(
             "this GPU does not compute in bf16",
             key="training.precision",
@@ -111,11 +77,16 @@ def check_precision(precision: str, device: str, *, bf16: bool, otherwise: str) 
         )
 
 
+def _asked(name: str) -> bool:
+    """Whether accelerate's launcher sets a flag of this name."""
+    return os.environ.get(f"ACCELERATE_USE_{name}", "").lower() in ("1", "true")
+
+
 class Processes:
-    """One view on one or several processes; accelerate is needed for several only.
+    """One view on one or several processes.
 
     Args:
-        device: ``cpu``, ``cuda``, ``cuda:1``; a GPU where there is one when None.
+        device: ``cpu`` or ``cuda``; a GPU where there is one when empty.
         precision: ``fp32``, ``bf16`` or ``fp16``, checked against the device.
         otherwise: what an error about bf16 says that works instead.
 
@@ -123,30 +94,43 @@ class Processes:
         ConfigError: a device that is not here or not for each process, a precision that it does
             not compute in, a launcher that shards the model (FSDP, DeepSpeed), or one that started
             fewer processes than it was asked for.
-        MissingDependencyError: several processes without accelerate.
+        MissingDependencyError: accelerate is not installed.
     """
 
     def __init__(
-        self, device: str | None = None, precision: str = "fp32", *, otherwise: str = "fp32"
+        self, device: str = "", precision: str = "fp32", *, otherwise: str = "fp32"
     ) -> None:
-        self.world = launched("WORLD_SIZE", 1)
-        self.rank = 0
-        if self.world == 1 and _by_accelerate_on_cpu() and "MASTER_ADDR" in os.environ:
-            raise ConfigError(  # it tells a single process so only where it was asked for several
+        try:
+            accelerate = importlib.import_module("accelerate")
+        except ImportError:
+            raise MissingDependencyError("accelerate", "train") from None
+        for name in ("FSDP", "DeepSpeed"):
+            if _asked(name.upper()):
+                raise ConfigError(
+                    f"the launcher shards the model by {name}, and a part of one is not written "
+                    "or asked anything here",
+                    key=f"ACCELERATE_USE_{name.upper()}",
+                    hint="accelerate launch --multi_gpu, or torchrun: each process has the whole",
+                )
+        gpus = torch.cuda.device_count()
+        check_device(device, gpus=gpus, local_world=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
+        kind = "cpu" if device == "cpu" or not gpus else "cuda"
+        native = torch.cuda.is_bf16_supported(including_emulation=False)
+        check_precision(precision, kind, bf16=native, otherwise=otherwise)
+        self._state = accelerate.PartialState(cpu=kind == "cpu", timeout=_PATIENCE)
+        self.world: int = self._state.num_processes
+        self.rank: int = self._state.process_index
+        # It names an address to a single process only where it was asked for several.
+        if self.world == 1 and _asked("CPU") and "MASTER_ADDR" in os.environ:
+            raise ConfigError(
                 "accelerate launch --cpu starts one process, however many it is asked for",
                 key="--num_processes",
                 hint="accelerate launch --multi_gpu --num_processes 2 … device=cpu starts two, as "
                 "torchrun does; --mpirun_hostfile FILE starts them by MPI",
             )
-        gpus = torch.cuda.device_count()
-        local_world = launched("LOCAL_WORLD_SIZE", self.world)
-        own_device(device or "", gpus=gpus, local_world=local_world)
-        self.device = _device(device or ("cuda:0" if gpus else "cpu"))
-        if self.world > 1:
-            self.device = _join(cpu=self.device.type == "cpu")
-            self.rank = torch.distributed.get_rank()
-        native = torch.cuda.is_bf16_supported(including_emulation=False)
-        check_precision(precision, str(self.device), bf16=native, otherwise=otherwise)
+        # Not the state's own, which an earlier run in this process may have chosen.
+        place = f"cuda:{self._state.local_process_index}"
+        self.device = torch.device(place if kind == "cuda" else "cpu")
 
     @property
     def is_main(self) -> bool:
@@ -170,8 +154,8 @@ class Processes:
         torch.distributed.broadcast_object_list(outcome, src=0)
         if outcome[1] is not None:
             raise outcome[1]
-        found: T = outcome[0]
-        return found
+        result: T = outcome[0]
+        return result
 
     def in_turn(self, work: Callable[[], T]) -> T:
         """What each process does for itself, the first one before the others.
@@ -183,53 +167,25 @@ class Processes:
         self.first(lambda: own.append(work()))
         return own[0] if own else work()
 
-    def share(self, items: Sequence[T]) -> list[T]:
-        """This process's part of what all of them do together."""
-        return list(items[self.rank :: self.world])
+    def divided(self, work: Callable[[list[T]], list[R]], items: Sequence[T]) -> list[R]:
+        """What a function makes of items, in their order, in every process.
 
-    def gather(self, mine: Sequence[T]) -> list[T]:
-        """The results of all parts, in the order of the whole; the other way of :meth:`share`."""
-        if self.world == 1:
-            return list(mine)
-        parts: list[Any] = [None] * self.world
-        torch.distributed.all_gather_object(parts, list(mine))
-        total = sum(map(len, parts))
-        return [parts[place % self.world][place // self.world] for place in range(total)]
+        Args:
+            work: done by each process for its part of the items; gives one result for each.
+            items: the same in every process.
+        """
+        gather: Any = importlib.import_module("accelerate.utils").gather_object
+        with self._state.split_between_processes(list(items)) as mine:
+            results: list[R] = gather(work(mine))
+        return results
 
     def wait(self) -> None:
         """Go on when every process is here."""
-        if self.world > 1:
-            torch.distributed.barrier()
+        self._state.wait_for_everyone()
 
     def end(self) -> None:
         """Leave the group of processes, all at once."""
         gc.collect()  # a wrapped model that outlives its group hangs
-        if self.world > 1 and torch.distributed.is_initialized():
-            torch.distributed.barrier()  # a group that one has left can hang the others
-            torch.distributed.destroy_process_group()
-
-
-def _device(device: str) -> torch.device:
-    try:
-        return torch.device(device)
-    except RuntimeError as error:
-        message = str(error).splitlines()[0]
-        raise ConfigError(message, key="device", hint="device=cpu or device=cuda") from error
-
-
-def _join(*, cpu: bool) -> torch.device:
-    """Meet the other processes; the device of this one."""
-    for name, key in (("FSDP", "ACCELERATE_USE_FSDP"), ("DeepSpeed", "ACCELERATE_USE_DEEPSPEED")):
-        if os.environ.get(key, "").lower() in ("1", "true"):
-            raise ConfigError(
-                f"the launcher shards the model by {name}, and a part of one is not written or "
-                "asked anything here",
-                key=key,
-                hint="accelerate launch --multi_gpu, or torchrun: a whole model in each process",
-            )
-    try:
-        accelerate = importlib.import_module("accelerate")
-    except ImportError:
-        raise MissingDependencyError("accelerate", "train") from None
-    state = accelerate.PartialState(cpu=cpu, timeout=_PATIENCE)
-    return torch.device("cpu" if cpu else state.device)
+        if self.world > 1:
+            self.wait()  # a group that one has left can hang the others
+            self._state.destroy_process_group()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import os
 import sys
 from collections.abc import Mapping
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 from rulerag.errors import MissingDependencyError
 from rulerag.io import read_text
 from training.common.checkpoint import RunFolder
-from training.common.processes import Processes, first_process
+from training.common.processes import Processes
 from training.common.settings import TrainingSettings
 
 
@@ -42,7 +43,7 @@ def print_outcome(metrics: Mapping[str, Any], measure: str, out: str) -> None:
         measure: the one to show.
         out: the folder that was written.
     """
-    if first_process():
+    if os.environ.get("RANK", "0") == "0":
         sys.stdout.write(
             f"{measure}: {metrics['before'][measure]:.4f} before, {metrics['best'][measure]:.4f} "
             f"at step {metrics['best_step']} of {metrics['steps']}; written to {out}\n"
@@ -64,7 +65,7 @@ def begin_run(
         MissingDependencyError: a package of the training extra or a tracker is not installed.
         OutputError: the folder cannot be written, or another process trains in it.
     """
-    for package in ("accelerate", "datasets", *settings.report_to):
+    for package in ("datasets", *settings.report_to):
         if importlib.util.find_spec(package) is None:
             extra = None if package in settings.report_to else "train"
             raise MissingDependencyError(package, extra)

@@ -9,19 +9,16 @@ from typing import Any, Literal, Self
 import pydantic
 
 from rulerag.composition import Config, Settings, known_keys, load_config
-from rulerag.errors import ConfigError
+from rulerag.composition.config import PATH_KEYS
 from rulerag.io import fingerprint_object
 
-_PLACES = ("path", "base", "query", "document", "encoder", "query_encoder", "tokenizer", "weights")
+_PLACES = (*PATH_KEYS, "base", "query", "document")
 """Settings that may name a file or folder."""
 
 Tracker = Literal[
     "tensorboard", "wandb", "mlflow", "trackio", "comet_ml", "clearml", "dvclive", "swanlab"
 ]
 """Those that the Hugging Face trainer and accelerate both write to."""
-
-_WITHOUT_EFFECT = ("out", "device", "report_to")
-"""Settings that do not change the result."""
 
 
 class Section(Settings):
@@ -41,7 +38,7 @@ class TrainingSettings(Section):
     Args:
         out: the folder to write.
         device: ``cpu``, ``cuda``; a GPU where there is one when empty. Several processes take one
-            GPU each.
+            GPU each; ``CUDA_VISIBLE_DEVICES`` says which.
         seed: of everything that is drawn.
         report_to: programs that show loss, learning rate and validation of a run while it goes on.
         metadata: what the file says about itself; changes nothing.
@@ -49,7 +46,7 @@ class TrainingSettings(Section):
     """
 
     out: str
-    device: str = ""
+    device: Literal["", "cpu", "cuda"] = ""
     seed: int = pydantic.Field(default=0, ge=0)
     report_to: tuple[Tracker, ...] = ()
     metadata: Mapping[str, Any] = pydantic.Field(default={}, exclude=True)
@@ -78,12 +75,7 @@ class TrainingSettings(Section):
         Raises:
             ConfigError: an unknown key, a missing one, or a value that does not fit; names it.
         """
-        try:
-            made = cls.read(config.to_dict(), source=config.source)
-        except ConfigError as error:  # of values that do not fit each other
-            if error.path is not None or error.key is None:
-                raise
-            raise config.error(error.message, error.key, hint=error.hint) from error
+        made = cls.read(config.to_dict(), source=config.source)
         made._source = config.source  # for what is read later
         return made
 
@@ -95,15 +87,6 @@ class TrainingSettings(Section):
             yield name
             if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
                 yield from (f"{name}.{key}" for key in field.annotation.model_fields)
-
-    def to_json(self) -> dict[str, Any]:
-        """Every setting by its own name; by section and name where two sections share one."""
-        found: dict[str, Any] = {}
-        for name, value in self.model_dump(mode="json").items():
-            inside = value.items() if isinstance(getattr(self, name), Section) else [("", value)]
-            for key, one in inside:
-                found[f"{name}_{key}" if key in found else key or name] = one
-        return found
 
     @property
     def fingerprint(self) -> str:
@@ -119,5 +102,5 @@ class TrainingSettings(Section):
                 return str(Path(value).resolve())
             return value
 
-        kept = {k: settled(k, v) for k, v in self.to_json().items() if k not in _WITHOUT_EFFECT}
-        return fingerprint_object(kept)
+        values = self.model_dump(mode="json", exclude={"out", "device", "report_to"})
+        return fingerprint_object(settled("", values))

@@ -2,82 +2,83 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from rulerag.errors import GenerationError, RetrievalError
 from rulerag.io import write_text
-from rulerag.models import quiet_transformers
-from training.common.checkpoint import TrainingError, saving
+from rulerag.models import quiet_transformers, saving
+from training.common.checkpoint import ROOM, TrainingError
 from training.common.processes import Processes
 
 Measures = dict[str, float]
 
 _COMPLETE = "complete"  # written last: a checkpoint without it was cut off
-_TENSORBOARD = "tensorboard"
+A = TypeVar("A")
 _Trainer: Any = object  # a trainer of a library, which stands behind it among the bases
 
 
-def shared_arguments(
-    settings: Any, work: Path, processes: Processes, *, every: int, progress: bool
-) -> dict[str, Any]:
-    """Arguments of a trainer that both trainings take from their settings alike.
+def make_arguments(
+    kind: Callable[..., A],
+    settings: Any,
+    work: Path,
+    processes: Processes,
+    *,
+    every: float,
+    progress: bool,
+    **others: Any,
+) -> A:
+    """The arguments of a trainer, without what a launcher or the machine asks besides.
 
     Args:
+        kind: of the trainer's library.
         settings: of the run, with a section ``training``.
         work: the folder of its checkpoints.
         processes: where it runs.
-        every: steps between two validations, which are checkpoints too.
+        every: steps between two validations, which are checkpoints too; below 1 a fraction of all.
         progress: show a progress bar.
+        others: what the two trainings do not take from their settings alike.
     """
     training, cpu = settings.training, processes.device.type == "cpu"
-    return {
-        "output_dir": str(work),
-        "learning_rate": training.learning_rate,
-        "gradient_accumulation_steps": training.accumulation,
-        "weight_decay": training.weight_decay,
-        "max_grad_norm": training.max_grad_norm,
-        "bf16": training.precision == "bf16",
-        "fp16": training.precision == "fp16",
-        "use_cpu": cpu,
-        "dataloader_pin_memory": not cpu,
-        "eval_strategy": "steps",
-        "eval_steps": every,
-        "eval_on_start": last_checkpoint(work) is None,
-        "save_strategy": "steps",
-        "save_steps": every,
-        "save_total_limit": 1,  # beside the best
-        "metric_for_best_model": "merit",
-        "greater_is_better": True,
-        "load_best_model_at_end": True,
-        "logging_steps": 1,
-        "logging_nan_inf_filter": False,
-        "report_to": [name for name in settings.report_to if name != _TENSORBOARD] or "none",
-        "disable_tqdm": not progress,
-        "seed": settings.seed,
-        "data_seed": settings.seed,
-    }
-
-
-def enforce_settings(arguments: Any, precision: str) -> Any:
-    """The arguments of a trainer without what a launcher or the machine asks besides.
-
-    Args:
-        arguments: of the trainer.
-        precision: of the run.
-    """
-    arguments.mixed_precision = "no" if precision == "fp32" else precision
+    arguments: Any = kind(
+        output_dir=str(work),
+        learning_rate=training.learning_rate,
+        gradient_accumulation_steps=training.accumulation,
+        weight_decay=training.weight_decay,
+        max_grad_norm=training.max_grad_norm,
+        bf16=training.precision == "bf16",
+        fp16=training.precision == "fp16",
+        use_cpu=cpu,
+        dataloader_pin_memory=not cpu,
+        eval_strategy="steps",
+        eval_steps=every,
+        eval_on_start=last_checkpoint(work) is None,
+        save_strategy="steps",
+        save_steps=every,
+        save_total_limit=1,  # beside the best
+        metric_for_best_model="merit",
+        greater_is_better=True,
+        load_best_model_at_end=True,
+        logging_steps=1,
+        logging_nan_inf_filter=False,
+        report_to=list(settings.report_to) or "none",
+        disable_tqdm=not progress,
+        seed=settings.seed,
+        data_seed=settings.seed,
+        **others,
+    )
+    arguments.mixed_precision = {"fp32": "no"}.get(training.precision, training.precision)
     # One process would spread each batch over every GPU that it sees, another batch than was set.
     arguments._n_gpu = min(1, arguments.n_gpu)
-    return arguments
+    made: A = arguments
+    return made
 
 
 class MeasuredTrainer(_Trainer):  # type: ignore[misc]
@@ -128,13 +129,18 @@ class MeasuredTrainer(_Trainer):  # type: ignore[misc]
         return norm
 
     def _save_checkpoint(self, *arguments: Any, **options: Any) -> None:
-        with saving(Path(self.args.output_dir)):
+        work = Path(self.args.output_dir)
+        with saving(work, ROOM):
             super()._save_checkpoint(*arguments, **options)
+        # Each process writes its random state into the first one's checkpoint.
+        self.accelerator.wait_for_everyone()
+        if self.is_world_process_zero():
+            write_text(work / f"checkpoint-{self.state.global_step}" / _COMPLETE, "yes\n")
 
     def _diverged(self, what: str) -> TrainingError:
         work = Path(self.args.output_dir)
-        kept = last_checkpoint(work)
-        words = f"the checkpoint {kept.name} is kept" if kept is not None else "nothing is kept yet"
+        last = last_checkpoint(work)
+        words = f"the checkpoint {last.name} is kept" if last is not None else "nothing is kept yet"
         return TrainingError(
             f"step {self.state.global_step + 1}: {what}",
             path=work,
@@ -166,26 +172,6 @@ def as_opened(model: Any) -> Iterator[None]:
             model.forward = wrapped
 
 
-class WholeCheckpoints(TrainerCallback):
-    """Validates and keeps the last step too, and marks checkpoints that are written to the end."""
-
-    def __init__(self, processes: Processes) -> None:
-        self.processes = processes
-
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> Any:
-        """Ask for a last validation."""
-        if state.global_step >= state.max_steps:
-            control.should_evaluate = control.should_save = True
-        return control
-
-    def on_save(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """Mark the checkpoint."""
-        self.processes.wait()  # each writes its random state into the first one's checkpoint
-        if self.processes.is_main:
-            place = Path(args.output_dir) / f"checkpoint-{state.global_step}"
-            write_text(place / _COMPLETE, "yes\n")
-
-
 class _ProgressBar(ProgressCallback):
     """The library's bar, with a line for each validation in place of one for each step."""
 
@@ -204,20 +190,14 @@ class _ProgressBar(ProgressCallback):
 
 def prepare_trainer(
     trainer: MeasuredTrainer,
-    settings: Any,
     measure: Callable[[Any], Measures],
-    processes: Processes,
-    home: Path,
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
-    """Give a trainer its measures, its guards and its trackers.
+    """Give a trainer its measures, and a progress bar that shows them.
 
     Args:
         trainer: the trainer.
-        settings: of the run.
         measure: see :class:`MeasuredTrainer`.
-        processes: where it runs.
-        home: the folder of the run.
         callbacks: further ones, of the caller.
     """
     trainer.measure = measure
@@ -225,15 +205,7 @@ def prepare_trainer(
     if not trainer.args.disable_tqdm:
         trainer.remove_callback(ProgressCallback)
         trainer.add_callback(_ProgressBar())
-    if _TENSORBOARD in settings.report_to and processes.is_main:
-        integrations: Any = importlib.import_module("transformers.integrations")
-        board: Any = importlib.import_module("torch.utils.tensorboard")
-        begun = last_checkpoint(Path(trainer.args.output_dir))
-        # What a killed run wrote of later steps is not shown: they are taken again.
-        purged = None if begun is None else _step_of(begun) + 1
-        writer = board.SummaryWriter(log_dir=home / _TENSORBOARD, purge_step=purged)
-        trainer.add_callback(integrations.TensorBoardCallback(writer))
-    for callback in (WholeCheckpoints(processes), *callbacks):
+    for callback in callbacks:
         trainer.add_callback(callback)
 
 
@@ -252,11 +224,13 @@ def train(trainer: MeasuredTrainer, processes: Processes) -> None:
 
 def last_checkpoint(work: Path) -> Path | None:
     """The last complete checkpoint; those that were cut off are removed."""
-    found = sorted(work.glob("checkpoint-*"), key=_step_of)
-    for place in [place for place in found if not (place / _COMPLETE).exists()]:
-        shutil.rmtree(place, ignore_errors=True)
-        found.remove(place)
-    return found[-1] if found else None
+    whole = []
+    for place in sorted(work.glob("checkpoint-*"), key=_step_of):
+        if (place / _COMPLETE).exists():
+            whole.append(place)
+        else:
+            shutil.rmtree(place, ignore_errors=True)
+    return whole[-1] if whole else None
 
 
 def _step_of(checkpoint: Path) -> int:

@@ -6,7 +6,7 @@ the generator on (documents, rules, query) with the golden answer; SSFT is the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -79,71 +79,53 @@ def make_instructions(
         EmptyDataError: no pair is left to train on.
     """
     rng = np.random.default_rng([settings.seed, 8])
-    queries, held, trained = _shares(settings, dataset, rng)
-    shown = _reserved(settings, trained, cited=cited)
+    queries, tuned, trained = _shares(settings, dataset, rng)
+    # Those that cases are made of; more than are shown where a case must cite, as not every answer
+    # stands in a document.
+    order = np.random.default_rng([settings.seed, 9]).permutation(trained)
+    shown = order[: settings.data.shots * (8 if cited else 1)].tolist()
     trained = np.setdiff1d(trained, shown)
     pairs = [(n, answer) for n in trained for answer in queries[n].answers]
     if settings.data.samples and len(pairs) > settings.data.samples:
-        kept = np.sort(rng.permutation(len(pairs))[: settings.data.samples])
-        pairs = [pairs[n] for n in kept]
-    needed = sorted({n for n, _ in pairs} | set(held.tolist()) | set(shown))
-    found = _requests(settings, dataset, [queries[n] for n in needed])
-    request = dict(zip(needed, found, strict=True))
-    labels = dataset.labels
-    made = [
-        Instruction(request[n], answer, supporting_fact(request[n], answer, labels))
-        for n, answer in pairs
-    ]
-    examples = [one for one in made if one.fact is not None] if cited else made
+        drawn = np.sort(rng.permutation(len(pairs))[: settings.data.samples])
+        pairs = [pairs[n] for n in drawn]
+    needed = sorted({n for n, _ in pairs} | set(tuned.tolist()) | set(shown))
+    requests = _requests(settings, dataset, [queries[n] for n in needed])
+    request = dict(zip(needed, requests, strict=True))
+
+    def instructions(pairs: Iterable[tuple[int, str]]) -> list[Instruction]:
+        made = [
+            Instruction(request[n], answer, supporting_fact(request[n], answer, dataset.labels))
+            for n, answer in pairs
+        ]
+        return [one for one in made if one.fact is not None or not cited]
+
+    examples = instructions(pairs)
     if not examples:
         raise EmptyDataError(
             f"{settings.dataset.split!r} of {dataset.name!r} leaves nothing to train on",
             hint="take a dataset with more queries, or a smaller data.tuning_share",
         )
-    solved = [(request[n], queries[n].answers[0]) for n in shown]
-    cases = _cases(settings, solved, labels, cited=cited)
-    return Instructions(examples, [request[n] for n in held], len(made) - len(examples), cases)
-
-
-def _reserved(
-    settings: GeneratorSettings, trained: npt.NDArray[np.int64], *, cited: bool
-) -> list[int]:
-    """The places of queries that cases are made of, drawn by seed, in the order of the draw.
-
-    More than are shown where a case must cite: not every answer stands in a document.
-    """
-    if not settings.data.shots:
-        return []
-    order = np.random.default_rng([settings.seed, 9]).permutation(trained)
-    return [int(n) for n in order[: settings.data.shots * (8 if cited else 1)]]
-
-
-def _cases(
-    settings: GeneratorSettings,
-    solved: Sequence[tuple[GenerationRequest, str]],
-    labels: Mapping[str, Mapping[str, str]],
-    *,
-    cited: bool,
-) -> tuple[Case, ...]:
-    """The first cases that can be shown (RuleRAG, section 3.2: fixed ones from F_G)."""
-    found = []
-    for request, answer in solved:
-        fact = supporting_fact(request, answer, labels)
-        if fact is not None or not cited:
-            found.append(settings.prompts.case(request, answer, fact and (fact[0], fact[1])))
-    if len(found) < settings.data.shots:
+    # RuleRAG, section 3.2: fixed cases from F_G.
+    solved = instructions((n, queries[n].answers[0]) for n in shown)[: settings.data.shots]
+    if len(solved) < settings.data.shots:
         raise EmptyDataError(
-            f"{settings.dataset.split!r} has {len(found)} queries to make "
+            f"{settings.dataset.split!r} has {len(solved)} queries to make "
             f"{settings.data.shots} cases of",
             hint="take a dataset with more queries, or a smaller data.shots",
         )
-    return tuple(found[: settings.data.shots])
+    cases = (
+        settings.prompts.case(one.request, one.answer, one.fact and (one.fact[0], one.fact[1]))
+        for one in solved
+    )
+    tuning = [request[n] for n in tuned]
+    return Instructions(examples, tuning, len(pairs) - len(examples), tuple(cases))
 
 
 def tuning_queries(settings: GeneratorSettings, dataset: RuleQADataset) -> list[Query]:
     """The queries that a run keeps for tuning and never trains on."""
-    queries, held, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
-    return [queries[n] for n in held]
+    queries, tuned, _ = _shares(settings, dataset, np.random.default_rng([settings.seed, 8]))
+    return [queries[n] for n in tuned]
 
 
 def _shares(
@@ -154,8 +136,8 @@ def _shares(
     order = rng.permutation(len(queries))
     cut = max(1, round(settings.data.tuning_share * len(queries)))
     # Drawn before they are put in order: the first ones would be the earliest of a dated graph.
-    held = order[:cut][: settings.validation.max_queries or None]
-    return queries, np.sort(held), np.sort(order[cut:])
+    tuned = order[:cut][: settings.validation.max_queries or None]
+    return queries, np.sort(tuned), np.sort(order[cut:])
 
 
 def _requests(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +19,7 @@ from rulerag.generation.huggingface import (
     stated_chat,
 )
 from rulerag.generation.prompts import Case
+from rulerag.io import read_json, write_json
 from training.generator.data import Instruction
 from training.generator.loss import IGNORED
 from training.generator.settings import GeneratorSettings
@@ -46,22 +48,18 @@ def open_reader(
 
     Raises:
         GenerationError: the model or its tokenizer cannot be opened.
-        ConfigError: quantization does not run on this device.
         MissingDependencyError: a package of the training extra is missing.
     """
     for package in ("trl", "peft", "accelerate"):
         if importlib.util.find_spec(package) is None:
             raise MissingDependencyError(package, "train")
-    quantization = settings.model.quantization or None
     loading = Loading.read(
         {
             "device": device or settings.device or "auto",
             "dtype": opened_in(settings),
-            "quantization": quantization,
+            "quantization": settings.model.quantization or None,
         }
     )
-    if quantization == "4bit":
-        _check_four_bit(loading.place())
     model = open_model(shipped(settings.model.base), loading)
     for layer in model.modules():
         # On some CPUs validation would pack 4-bit weights into a form that gives no gradient.
@@ -70,36 +68,13 @@ def open_reader(
     prompts, chat = settings.prompts, settings.model.chat
     return HuggingFaceGenerator(
         model,
-        tokenizer=settings.model.tokenizer or shipped(settings.model.base),
+        tokenizer=shipped(settings.model.base),
         template=prompts.model_copy(update={"cases": cases}) if cases else prompts,
         max_new_tokens=settings.validation.max_new_tokens,
         max_input_tokens=max(1, settings.training.max_length - settings.validation.max_new_tokens),
         device=loading.device,
         chat=stated_chat(settings.model.base) if chat is None else chat,
     )
-
-
-def _check_four_bit(device: str) -> None:
-    """Store a small matrix in 4 bits, to know before a large model is loaded."""
-    if importlib.util.find_spec("bitsandbytes") is None:
-        raise MissingDependencyError("bitsandbytes", "bnb")
-    functional: Any = importlib.import_module("bitsandbytes.functional")
-    try:
-        weight = torch.linspace(-1, 1, 4096, device=device).reshape(64, 64)
-        packed, state = functional.quantize_4bit(weight, quant_type="nf4")
-        near = functional.dequantize_4bit(packed, state)
-    except (RuntimeError, NotImplementedError, AttributeError, ValueError, OSError) as error:
-        raise ConfigError(
-            f"4-bit weights do not run on {device}: {str(error).splitlines()[0]}",
-            key="model.quantization",
-            hint="a CUDA GPU, or quantization=null",
-        ) from error
-    if float((near - weight).abs().max()) > 0.2:
-        raise ConfigError(
-            f"4-bit weights come back wrong on {device}",
-            key="model.quantization",
-            hint="a CUDA GPU, or quantization=null",
-        )
 
 
 def compile_layers(model: Any) -> None:
@@ -143,6 +118,23 @@ def restore_start(model: Any, settings: GeneratorSettings) -> None:
                     weight.zero_()
     else:
         model.load_state_dict(open_reader(settings).model.state_dict())
+
+
+def save_model(model: Any, settings: GeneratorSettings, folder: Path) -> None:
+    """Write an adapter, or the whole model, into a folder.
+
+    Args:
+        model: trained.
+        settings: of the run.
+        folder: an adapter there names its base as the settings do, not by where it happens to be
+            installed or cached.
+    """
+    if settings.lora.rank and settings.lora.merged:
+        model = model.merge_and_unload()
+    model.save_pretrained(folder)
+    adapter, base = folder / "adapter_config.json", settings.model.base
+    if shipped(base) != base and adapter.exists():
+        write_json(adapter, {**read_json(adapter), "base_model_name_or_path": base})
 
 
 def adapter_config(settings: GeneratorSettings) -> Any:

@@ -14,21 +14,20 @@ References:
 from __future__ import annotations
 
 from argparse import Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerag.console import guarded
-from rulerag.generation.huggingface import shipped, stated_template
-from rulerag.io import read_json, write_json
-from rulerag.models import known_models
+from rulerag.io import write_json
+from rulerag.models import known_models, saving
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder, saving
+from training.common.checkpoint import ROOM, RunFolder
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
-from training.generator.data import Instructions, make_instructions
-from training.generator.model import open_reader, restore_start, tokenized
+from training.generator.data import make_instructions
+from training.generator.model import open_reader, restore_start, save_model, tokenized
 from training.generator.settings import GeneratorSettings
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def train_generator(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    processes = Processes(settings.device or None, settings.training.precision, otherwise="fp16")
+    processes = Processes(settings.device, settings.training.precision, otherwise="fp16")
     # The batches of another number of processes are other ones.
     folder = begin_run(settings, processes, fixed_processes=True)
     metrics = folder.finished
@@ -84,13 +83,16 @@ def _trained(
     callbacks: Sequence[TrainerCallback],
 ) -> dict[str, Any]:
     """Train in the folder, write the model there, and return the metrics."""
+    # 1. The examples: documents, rules and query, as the pipeline finds them, with the answer.
     dataset = RuleQADataset.load(settings.dataset.path)
     cited = settings.prompts.target == "citation"
     data = processes.first(partial(make_instructions, settings, dataset, cited=cited))
 
+    # 2. The model, and the tokens that it reads and writes.
     reader = open_reader(settings, str(processes.device), data.cases)
     rows = tokenized(reader, data.examples, settings.training.max_length)
 
+    # 3. The steps; exact match of what the model writes chooses the best checkpoint.
     # Here: they load the libraries of training, which `--help` does not need.
     from training.common.trainer import outcome, train
     from training.generator.trainer import MEASURES, Validation, make_trainer
@@ -101,18 +103,21 @@ def _trained(
         reader.tokenizer,
         rows,
         Validation(reader, settings, data.tuning, processes),
-        folder.home,
+        folder.work,
         processes,
         progress=progress and processes.is_main,
         callbacks=callbacks,
     )
     train(trainer, processes)
+
+    # 4. The folder: an adapter or a whole model, and the prompts that it was trained on.
+    prompt = settings.stated_prompts
     metrics = {
         "dataset": dataset.name,
         "dataset_fingerprint": dataset.fingerprint,
         "method": settings.data.method,
         "base": settings.model.base,
-        "template": _template(settings),
+        "template": prompt,
         "examples": len(data.examples),
         "uncited": data.uncited,
         "tuning_queries": len(data.tuning),
@@ -121,60 +126,20 @@ def _trained(
         "processes": processes.world,
         "seed": settings.seed,
     }
+    if data.cases:
+        prompt["cases"] = [case.model_dump() for case in data.cases]
+    if reader.tokenizer.chat_template is not None:
+        prompt["chat"] = reader.chat
     if processes.is_main:
         if metrics["best_step"] == 0:
             restore_start(trainer.model, settings)
-        prompt = _with_cases(_template(settings), data)
-        if reader.tokenizer.chat_template is not None:
-            prompt = {**_options(prompt), "chat": reader.chat}
-        with saving(folder.home):
-            _write(settings, folder, trainer, reader.tokenizer, metrics, prompt)
+        with saving(folder.home, ROOM):
+            save_model(trainer.model, settings, folder.home)
+            reader.tokenizer.save_pretrained(folder.home)
+            write_json(folder.home / "prompt.json", prompt)
+            folder.finish(generator_card(settings, metrics), metrics)
     processes.wait()
     return metrics
-
-
-def _write(
-    settings: GeneratorSettings,
-    folder: RunFolder,
-    trainer: Any,
-    tokenizer: Any,
-    metrics: dict[str, Any],
-    prompt: Any,
-) -> None:
-    """The finished folder; the metrics come last and say that it is one."""
-    model = trainer.model
-    if settings.lora.rank and settings.lora.merged:
-        model = model.merge_and_unload()
-    model.save_pretrained(folder.home)
-    stated, base = folder.home / "adapter_config.json", settings.model.base
-    if shipped(base) != base and stated.exists():
-        # By name, not by where it happens to be installed or cached.
-        write_json(stated, {**read_json(stated), "base_model_name_or_path": base})
-    tokenizer.save_pretrained(folder.home)
-    # Whoever opens the folder asks in the same words.
-    write_json(folder.home / "prompt.json", prompt)
-    trainer.state.save_to_json(str(folder.work / "trainer_state.json"))
-    folder.finish(generator_card(settings, metrics), metrics)
-
-
-def _template(settings: GeneratorSettings) -> Any:
-    """The template of the run as a configuration has it; that of SSFT shows no rules."""
-    stated: Any = settings.model.template
-    if stated is None:
-        stated = stated_template(settings.model.base)
-    if settings.data.method != "ssft":
-        return stated or "rule-guided"
-    return "standard" if stated is None else {**_options(stated), "rules": False}
-
-
-def _with_cases(template: Any, data: Instructions) -> Any:
-    if not data.cases:
-        return template
-    return {**_options(template), "cases": [case.model_dump() for case in data.cases]}
-
-
-def _options(template: Any) -> dict[str, Any]:
-    return dict(template) if isinstance(template, Mapping) else {"type": template}
 
 
 def generator_card(settings: GeneratorSettings, metrics: dict[str, Any]) -> str:

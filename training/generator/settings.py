@@ -32,7 +32,6 @@ class ModelSection(Section):
 
     Args:
         base: the model to start from: a folder or a Hub name.
-        tokenizer: that of the base when empty.
         quantization: ``4bit`` (NF4, its scales quantized again) or ``8bit`` for the base's weights;
             none when empty.
         chat: whether prompts are put into the chat template; as the base states, else as the
@@ -41,7 +40,6 @@ class ModelSection(Section):
     """
 
     base: str
-    tokenizer: str = ""
     quantization: Literal["", "4bit", "8bit"] = ""
     chat: bool | None = None
     template: str | Mapping[str, Any] | None = None
@@ -122,14 +120,13 @@ class ValidationSection(Section):
     """How checkpoints are compared.
 
     Args:
-        every_epochs: epochs between two validations, which are checkpoints too.
-        parts: validate after each of so many equal parts of the run instead; 0 for by epochs.
+        every: steps between two validations, which are checkpoints too; below 1 a fraction of all
+            steps (three of fifty epochs, as the paper's).
         max_queries: tuning queries used at most; 0 for all.
         max_new_tokens: how long a validation answer may get.
     """
 
-    every_epochs: int = Field(default=3, ge=1)
-    parts: int = Field(default=0, ge=0)
+    every: float = Field(default=0.06, gt=0)
     max_queries: int = Field(default=0, ge=0)
     max_new_tokens: int = Field(default=32, ge=1)
 
@@ -170,54 +167,47 @@ class GeneratorSettings(TrainingSettings):
             ),
             ("lora.targets", "lm_head" not in lora.targets, "leave lm_head out: TRL skips it"),
             (
-                "device",
-                not self.device.startswith("cuda:") or self.device == "cuda:0",
-                "the trainer takes the first GPU that it sees: CUDA_VISIBLE_DEVICES says which",
-            ),
-            (
                 "data.shots",
                 not self.data.shots or not isinstance(self.prompts, CompactTemplate),
                 "0: compact prompts show no cases",
             ),
         ):
             if not fits:
-                value: Any = self
-                for part in key.split("."):
-                    value = getattr(value, part)
-                raise ConfigError(f"{value!r} does not fit", key=key, hint=hint)
+                raise ConfigError("does not fit the other settings", key=key, hint=hint)
         return self
 
     @property
-    def prompts(self) -> PromptTemplate:
-        """The template of the prompts; without rules for SSFT.
+    def stated_prompts(self) -> dict[str, Any]:
+        """The prompts as a configuration states them: those of SSFT show no rules.
 
-        Raises:
-            ConfigError: the template is wrong.
+        Where neither the run nor its base states any, they are rule-guided ones.
         """
         template = self.model.template
         if template is None:
             template = stated_template(self.model.base)
-        if self.data.method == "ssft" and template is None:
-            return PromptTemplate.standard()
-        made = PromptTemplate.of(template)
-        return made.without_rules() if self.data.method == "ssft" else made
+        plain = self.data.method == "ssft"
+        if template is None:
+            return {"type": "standard" if plain else "rule-guided"}
+        options = dict(template) if isinstance(template, Mapping) else {"type": template}
+        return {**options, "rules": False} if plain else options
+
+    @property
+    def prompts(self) -> PromptTemplate:
+        """The template of the prompts.
+
+        Raises:
+            ConfigError: the template is wrong.
+        """
+        return PromptTemplate.of(self.stated_prompts)
 
     @property
     def finding(self) -> Config:
         """How documents are found; SSFT finds them without rules."""
-        if self.data.method == "ssft":
-            return Config({"retriever": _unguided(self.retriever)}, source=self._source)
-        return Config(self._stated_retrieval(), source=self._source)
-
-    def _stated_retrieval(self) -> dict[str, Any]:
         sections = {"selector": self.selector, "retriever": self.retriever}
-        return {key: dict(value) for key, value in sections.items() if value is not None}
-
-    def to_json(self) -> dict[str, Any]:
-        """As that of every training; how documents are found is one of them."""
-        values = super().to_json()
-        del values["selector"], values["retriever"]
-        return {**values, "retrieval": self._stated_retrieval()}
+        if self.data.method == "ssft":
+            sections = {"retriever": _unguided(self.retriever)}
+        stated = {key: dict(value) for key, value in sections.items() if value is not None}
+        return Config(stated, source=self._source)
 
 
 def _unguided(section: Mapping[str, Any]) -> Mapping[str, Any]:

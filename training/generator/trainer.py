@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,9 +19,8 @@ from training.common.trainer import (
     MeasuredTrainer,
     Measures,
     as_opened,
-    enforce_settings,
+    make_arguments,
     prepare_trainer,
-    shared_arguments,
 )
 from training.generator.batches import StepsByLength
 from training.generator.loss import BLANK, LeftPadded, answer_loss
@@ -68,16 +66,15 @@ class Validation:
             chat=self.reader.chat,
         )
         with as_opened(base):
-            mine = reader.generate(self.processes.share(self.requests))
-        completions = self.processes.gather(mine)
+            completions = self.processes.divided(reader.generate, self.requests)
         model.train(training)
         rows = [
             answer_metrics(Answer(request.query, completion))
             for request, completion in zip(self.requests, completions, strict=True)
         ]
         means = mean_metrics(rows)
-        found = {name: means[name] for name in MEASURES}
-        return {**found, "merit": found["exact_match"] + 1e-3 * found["token_f1"]}
+        measures = {name: means[name] for name in MEASURES}
+        return {**measures, "merit": means["exact_match"] + 1e-3 * means["token_f1"]}
 
 
 class AnswerTrainer(MeasuredTrainer, trl.SFTTrainer):  # type: ignore[misc]
@@ -117,7 +114,7 @@ def make_trainer(
     tokenizer: Any,
     rows: Sequence[dict[str, list[int]]],
     validation: Validation,
-    home: Path,
+    work: Path,
     processes: Processes,
     *,
     progress: bool = False,
@@ -131,17 +128,16 @@ def make_trainer(
         tokenizer: of the model.
         rows: ``input_ids`` and ``labels``.
         validation: measures the model.
-        home: the folder of the run.
+        work: the folder of its checkpoints.
         processes: where it runs.
         progress: show a progress bar.
         callbacks: further ones of the trainer.
     """
     training = settings.training
-    every = _between_validations(settings, len(rows), processes.world)
     data = Dataset.from_list([*rows, BLANK])
     trainer = AnswerTrainer(
         model=model,
-        args=trainer_arguments(settings, home / "run", processes, every=every, progress=progress),
+        args=trainer_arguments(settings, work, processes, progress=progress),
         train_dataset=data,
         eval_dataset=data.select([0]),  # asked for by name only: validation generates
         data_collator=LeftPadded(tokenizer),
@@ -163,20 +159,8 @@ def make_trainer(
             weight.data = weight.data.float()
     # Checkpointing computes layers again where this no longer holds.
     trainer.uncast = training.precision != "fp32" and not training.gradient_checkpointing
-    prepare_trainer(trainer, settings, validation, processes, home, callbacks)
+    prepare_trainer(trainer, validation, callbacks)
     return trainer
-
-
-def _between_validations(settings: GeneratorSettings, rows: int, world: int) -> int:
-    """How many steps lie between two validations."""
-    batches = math.ceil(rows / (settings.training.batch_size * world))
-    per_epoch = math.ceil(batches / settings.training.accumulation)
-    if settings.validation.parts:
-        return math.ceil(
-            (settings.training.max_steps or per_epoch * settings.training.epochs)
-            / settings.validation.parts
-        )
-    return per_epoch * settings.validation.every_epochs
 
 
 def trainer_arguments(
@@ -184,7 +168,6 @@ def trainer_arguments(
     work: Path,
     processes: Processes,
     *,
-    every: int,
     progress: bool = False,
 ) -> Any:
     """TRL's arguments of a run.
@@ -193,14 +176,18 @@ def trainer_arguments(
         settings: of the run.
         work: the folder of its checkpoints.
         processes: where it runs.
-        every: steps between two validations.
         progress: show TRL's progress bar.
     """
     # The old names of two arguments, which this version of TRL still sets itself.
     warnings.filterwarnings("ignore", message=".*gradient_checkpointing.*", category=FutureWarning)
     training = settings.training
-    arguments = trl.SFTConfig(
-        **shared_arguments(settings, work, processes, every=every, progress=progress),
+    return make_arguments(
+        trl.SFTConfig,
+        settings,
+        work,
+        processes,
+        every=settings.validation.every,
+        progress=progress,
         per_device_train_batch_size=training.batch_size,
         num_train_epochs=training.epochs,
         max_steps=training.max_steps or -1,
@@ -212,4 +199,3 @@ def trainer_arguments(
         gradient_checkpointing=training.gradient_checkpointing,
         ddp_find_unused_parameters=False,  # every adapter is used, and looking costs
     )
-    return enforce_settings(arguments, training.precision)

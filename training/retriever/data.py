@@ -7,28 +7,28 @@ document; SSFT is the same without rules.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from rulerag.errors import EmptyDataError
-from rulerag.evaluation import AnswerMatcher
 from rulerag.retrieval.base import latest_of
 from rulerag.retrieval.guided import (
     HeadRelationSelector,
-    PathStep,
     RulePath,
     append_rule,
     grounds,
 )
 from rulerag.ruleqa import RuleQADataset
-from rulerag.rules import Rule
+from rulerag.rules import Atom, Rule
 from rulerag.types import Document, Query
 from training.retriever.settings import RetrieverSettings
 
 Rows = npt.NDArray[np.int64]
-_NONE: Rows = np.empty(0, dtype=np.int64)
+Evidence = list[tuple[int, Document]]
+"""Documents with their rows of the corpus."""
+
 _BRIDGES = 3
 """Entities in between that a chain is followed through, as in retrieval."""
 
@@ -41,13 +41,11 @@ class Example:
         text: the query, or query∘rule.
         query: the number of its query in :attr:`TrainingData.oracle`.
         positives: int64 array, the corpus rows that may be its positive.
-        hard: int64 array, corpus rows mined as hard negatives; may be empty.
     """
 
     text: str
     query: int
     positives: Rows
-    hard: Rows
 
 
 @dataclass(frozen=True)
@@ -91,10 +89,10 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
     """
     split, seed, method = settings.dataset.split, settings.seed, settings.data.method
     judged = [query for query in dataset.query_set(split) if dataset.qrels(split).get(query.id)]
-    kept = np.random.default_rng([seed, 7]).permutation(len(judged))
+    order = np.random.default_rng([seed, 7]).permutation(len(judged))
     size = 0 if settings.validation.split else round(settings.data.tuning_share * len(judged))
-    tuned = set(kept[:size].tolist())
-    few = set(kept[size:][: settings.data.num_queries or None].tolist())
+    tuned = set(order[:size].tolist())
+    few = set(order[size:][: settings.data.num_queries or None].tolist())
     training = [query for n, query in enumerate(judged) if n in few]
     if not training:
         raise EmptyDataError(f"the split {split!r} of {dataset.name!r} has no query to train on")
@@ -114,10 +112,7 @@ def prepare(dataset: RuleQADataset, settings: RetrieverSettings) -> TrainingData
         others = dataset.query_set(settings.validation.split)
         order = np.random.default_rng([seed, 8]).permutation(len(others))
         tuning = [others[n] for n in order.tolist()]
-    data = TrainingData(examples, training, oracle, tuning, selector)
-    if settings.data.hard_negatives:
-        return mine_hard_negatives(data, dataset, per_example=settings.data.hard_negatives)
-    return data
+    return TrainingData(examples, training, oracle, tuning, selector)
 
 
 def _examples(
@@ -134,90 +129,46 @@ def _examples(
     oracle: list[Rows] = []
     guides = selector.select(queries) if selector is not None else [[] for _ in queries]
     for number, (query, rules) in enumerate(zip(queries, guides, strict=True)):
-        rows = np.array(sorted(row_of[i] for i in dataset.qrels(split)[query.id]), dtype=np.int64)
-        oracle.append(rows)
+        rows = sorted(row_of[i] for i in dataset.qrels(split)[query.id])
+        oracle.append(np.array(rows, dtype=np.int64))
         if plain:
-            examples.append(Example(query.text, number, rows, _NONE))
-        answers = frozenset(query.answers)
-        evidence = [(row, dataset.corpus[row]) for row in rows.tolist()]
+            examples.append(Example(query.text, number, oracle[-1]))
+        evidence = [(row, dataset.corpus[row]) for row in rows]
         for rule in rules:
-            stating = [pair for pair in evidence if _states(pair[1], query, rule, answers, labels)]
-            for text, fits in _asked(query, rule, stating, answers, labels):
-                positives = np.array(fits, dtype=np.int64)
-                examples.append(Example(text, number, positives, _NONE))
+            for text, found in _searches(query, rule, evidence, labels):
+                positives = np.array([row for row, _ in found], dtype=np.int64)
+                examples.append(Example(text, number, positives))
     return examples, oracle
 
 
-def _asked(
-    query: Query,
-    rule: Rule,
-    evidence: Sequence[tuple[int, Document]],
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> Iterator[tuple[str, list[int]]]:
-    """The texts that a rule is searched with, each with the rows that it should find."""
-    if len(rule.body) == 1:
-        if evidence:
-            yield append_rule(query, rule), [row for row, _ in evidence]
-        return
-    path = RulePath(query, rule, beam_width=_BRIDGES)
-    for hop in range(len(rule.body)):
-        for step in path.steps(hop):
-            fits = [
-                (row, document)
-                for row, document in evidence
-                if _grounds_step(document, path, step, answers, labels)
-            ]
-            if fits:
-                words = [labels.get(name, name) for name in (query.subject, step.entity)]
-                yield append_rule(*path.question(step, (words[0], words[1]))), [r for r, _ in fits]
-                path.bind(step, [(path.far_ends(step, document), 1.0) for _, document in fits])
-
-
-def _grounds_step(
-    document: Document,
-    path: RulePath,
-    step: PathStep,
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> bool:
-    """Whether a document grounds a step's atom and, where it names the answer, names one."""
-    atom = path.rule.body[step.atom]
-    for fact in document.facts:
-        if grounds(atom, fact, {step.variable: {step.entity}}):
-            far = fact.object if atom.subject == step.variable else fact.subject
-            if not path.names_answer(step) or labels.get(far, far) in answers:
-                return True
-    return False
-
-
-def _states(
-    document: Document,
-    query: Query,
-    rule: Rule,
-    answers: frozenset[str],
-    labels: dict[str, str],
-) -> bool:
-    """Whether a document can stand for an atom of a rule's body in a proof of an answer.
+def _searches(
+    query: Query, rule: Rule, evidence: Evidence, labels: dict[str, str]
+) -> Iterator[tuple[str, Evidence]]:
+    """What a rule is searched with, each text with the evidence that it should find.
 
     The head's subject is the query's, the head's object an answer; a variable in between may be
     anything (that the fact lies on a whole proof was settled when the judgements were made).
     """
+    facts = [fact for _, document in evidence for fact in document.facts]
+    named = {name for fact in facts for name in (fact.subject, fact.object)}
+    answers = {name for name in named if labels.get(name, name) in query.answers}
+    known = {rule.head.subject: {query.subject}, rule.head.object: answers}
 
-    def stands(variable: str, name: str) -> bool:
-        if variable == rule.head.subject:
-            return name == query.subject
-        if variable == rule.head.object:
-            return labels.get(name, name) in answers
-        return variable.startswith("?") or variable == name
+    def grounding(atom: Atom, bound: dict[str, set[str]]) -> Evidence:
+        may = {**known, **bound}
+        return [one for one in evidence if any(grounds(atom, f, may) for f in one[1].facts)]
 
-    return any(
-        fact.relation == atom.relation
-        and stands(atom.subject, fact.subject)
-        and stands(atom.object, fact.object)
-        for fact in document.facts
-        for atom in rule.body
-    )
+    if len(rule.body) == 1:
+        if found := grounding(rule.body[0], {}):
+            yield append_rule(query, rule), found
+        return
+    path = RulePath(query, rule, beam_width=_BRIDGES)
+    for hop in range(len(rule.body)):
+        for step in path.steps(hop):
+            if found := grounding(rule.body[step.atom], {step.variable: {step.entity}}):
+                words = [labels.get(name, name) for name in (query.subject, step.entity)]
+                yield append_rule(*path.question(step, (words[0], words[1]))), found
+                path.bind(step, [(path.far_ends(step, document), 1.0) for _, document in found])
 
 
 def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> RuleQADataset:
@@ -242,33 +193,3 @@ def with_latest_statements(dataset: RuleQADataset, split: str, *more: str) -> Ru
         labels=dataset.labels,
         info=dataset.info,
     )
-
-
-def mine_hard_negatives(
-    data: TrainingData, dataset: RuleQADataset, *, per_example: int
-) -> TrainingData:
-    """Give each example the best of 50 BM25 documents that are neither oracle nor hold an answer.
-
-    Args:
-        data: the examples.
-        dataset: their corpus.
-        per_example: how many each gets at most.
-    """
-    from rulerag.retrieval.lexical import BM25Retriever
-
-    row_of = {document.id: row for row, document in enumerate(dataset.corpus)}
-    queries = [
-        replace(data.queries[e.query], id=f"x{n}", text=e.text) for n, e in enumerate(data.examples)
-    ]
-    matcher = AnswerMatcher()
-    examples = []
-    found = BM25Retriever(dataset.corpus).retrieve(queries, max(50, per_example))
-    for example, query, scored in zip(data.examples, queries, found, strict=True):
-        oracle = set(data.oracle[example.query].tolist())
-        hard = [
-            row
-            for row, document in ((row_of[s.document.id], s.document) for s in scored)
-            if row not in oracle and matcher.first_rank([document], query.answers) is None
-        ]
-        examples.append(replace(example, hard=np.array(hard[:per_example], dtype=np.int64)))
-    return replace(data, examples=examples)

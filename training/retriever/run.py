@@ -22,10 +22,11 @@ import torch
 
 from rulerag.console import guarded
 from rulerag.errors import ConfigError
+from rulerag.models import saving
 from rulerag.retrieval.dense import DenseRetriever, embed_corpus
 from rulerag.retrieval.dense.encoders import SentenceEncoder, load_encoder
 from rulerag.ruleqa import RuleQADataset
-from training.common.checkpoint import RunFolder, saving
+from training.common.checkpoint import ROOM, RunFolder
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.retriever.data import prepare, with_latest_statements
@@ -68,7 +69,7 @@ def train_retriever(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    processes = Processes(settings.device or None, settings.training.precision)
+    processes = Processes(settings.device, settings.training.precision)
     folder = begin_run(settings, processes)
     metrics = folder.finished
     if metrics is None:
@@ -89,16 +90,31 @@ def _trained(
     """Train in the folder, write the encoders there, and return the metrics."""
     # Here: they load the libraries of training, which `--help` does not need.
     from training.common.trainer import outcome, train
-    from training.retriever.trainer import TrainingSteps, Validation, make_trainer
+    from training.retriever.trainer import TrainingSteps, make_trainer
+    from training.retriever.validation import Validation
 
-    progress = progress and processes.is_main
-    tuned_on = settings.validation.split
+    def encoder(role: str) -> SentenceEncoder:
+        chosen = settings.model
+        return load_encoder(
+            (role == "document" and chosen.document) or chosen.query,
+            role=role,
+            pooling=chosen.pooling or None,
+            # Raw products divided by 0.01 explode; both sides are trained and saved as cosine.
+            similarity="cosine",
+            max_length=chosen.max_length or None,
+            device=str(processes.device),
+            batch_size=128,
+        )
+
+    # 1. The examples: query∘rule, and the oracle documents that ground the rule.
     if settings.data.latest:
-        more = (tuned_on,) if tuned_on else ()
+        more = filter(None, [settings.validation.split])
         dataset = with_latest_statements(dataset, settings.dataset.split, *more)
     data = prepare(dataset, settings)
 
-    query, document = (_encoder(settings, role, processes) for role in ("query", "document"))
+    # 2. The encoders: that of the documents is frozen, so that the corpus is encoded once.
+    progress = progress and processes.is_main
+    query, document = encoder("query"), encoder("document")
     if query.dimension != document.dimension:
         raise ConfigError(
             f"queries have {query.dimension} dimensions, documents {document.dimension}",
@@ -106,7 +122,8 @@ def _trained(
             hint="name two encoders that were made for each other",
         )
     corpus = processes.in_turn(partial(embed_corpus, dataset.corpus, document, progress=progress))
-    # With the vectors that were kept just now, and the query encoder as it will be.
+
+    # 3. The steps: in-batch negatives; answer recall, with the rules, chooses the best checkpoint.
     retriever = DenseRetriever(
         dataset.corpus,
         document,
@@ -114,21 +131,21 @@ def _trained(
         similarity="cosine",
         threads=torch.get_num_threads(),
     )
-
     trainer = make_trainer(
         settings,
-        query.model,
-        query.query_prefix,
+        query,
         TrainingSteps(data, len(dataset.corpus), settings),
         corpus.vectors,
         Validation(settings, dataset, data, retriever, processes),
         processes,
-        folder.home,
+        folder.work,
         progress=progress,
         callbacks=callbacks,
     )
     started = time.perf_counter()
     train(trainer, processes)
+
+    # 4. The folder: a sentence-transformers model that encodes queries, its partner inside.
     metrics = {
         "method": settings.data.method,
         "dataset": dataset.name,
@@ -144,51 +161,22 @@ def _trained(
     }
     if processes.is_main:
         if metrics["best_step"] == 0:
-            query = _encoder(settings, "query", processes)
-        with saving(folder.home):
-            # sentence-transformers folders: the query encoder in the folder itself.
+            query = encoder("query")
+        with saving(folder.home, ROOM):
             document.save(folder.home / "document_encoder")
             query.save(folder.home)
-        folder.finish(retriever_card(settings, metrics), metrics)
+        card = write_card(
+            Path(__file__).with_name("card.md"),
+            metrics,
+            model=settings.model,
+            training=settings.training,
+            seed=settings.seed,
+            method=settings.data.method.upper(),
+            read=_TRAINED_ON[settings.data.method],
+        )
+        folder.finish(card, metrics)
     processes.wait()
     return metrics
-
-
-def _encoder(settings: RetrieverSettings, role: str, processes: Processes) -> SentenceEncoder:
-    name = (
-        settings.model.document
-        if role == "document" and settings.model.document
-        else settings.model.query
-    )
-    return load_encoder(
-        name,
-        role=role,
-        pooling=settings.model.pooling or None,
-        # Raw products divided by 0.01 explode; both sides are trained and saved as cosine.
-        similarity="cosine",
-        max_length=settings.model.max_length or None,
-        device=str(processes.device),
-        batch_size=128,
-    )
-
-
-def retriever_card(settings: RetrieverSettings, metrics: dict[str, Any]) -> str:
-    """The model card in Markdown with the Hub's metadata.
-
-    Args:
-        settings: of the run.
-        metrics: of the run: before, best, numbers of examples.
-    """
-    return write_card(
-        Path(__file__).with_name("card.md"),
-        metrics,
-        model=settings.model,
-        data=settings.data,
-        training=settings.training,
-        seed=settings.seed,
-        method=settings.data.method.upper(),
-        read=_TRAINED_ON[settings.data.method],
-    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

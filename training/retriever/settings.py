@@ -7,7 +7,7 @@ from typing import Literal, Self
 import pydantic
 from pydantic import Field
 
-from rulerag.errors import ConfigError
+from rulerag.composition import check_choice
 from training.common.settings import Section, TrainingSettings
 
 
@@ -48,7 +48,6 @@ class DataSection(Section):
         rank_by: which rules come first.
         tuning_share: fraction of the queries kept for validation.
         num_queries: few-shot: train on so many queries, drawn by seed; 0 for all.
-        hard_negatives: BM25-mined hard negatives of each example.
         latest: keep one document of each fact, the latest, as an index with ``latest`` does.
     """
 
@@ -57,7 +56,6 @@ class DataSection(Section):
     rank_by: str = "support"
     tuning_share: float = Field(default=0.1, gt=0, lt=1)
     num_queries: int = Field(default=0, ge=0)
-    hard_negatives: int = Field(default=0, ge=0)
     latest: bool = False
 
 
@@ -132,8 +130,7 @@ class RetrieverSettings(TrainingSettings):
 
     @pydantic.model_validator(mode="after")
     def _metric_is_measured(self) -> Self:
-        chosen, known = self.validation.metric, self.validation.metrics
-        if chosen not in known:
-            hint = f"one of {', '.join(known)}"
-            raise ConfigError(f"no such measure: {chosen!r}", key="validation.metric", hint=hint)
+        check_choice(
+            "validation.metric", self.validation.metric, self.validation.metrics, "measure"
+        )
         return self

@@ -20,21 +20,16 @@ from transformers import TrainerCallback
 
 from rulerag.arrays import Floats, Longs
 from rulerag.errors import ConfigError
-from rulerag.evaluation import AnswerMatcher
-from rulerag.retrieval.dense import DenseRetriever
-from rulerag.ruleqa import RuleQADataset
-from training.common.losses import contrastive_loss, negatives_mask
+from rulerag.retrieval.dense.encoders import SentenceEncoder
 from training.common.processes import Processes
 from training.common.trainer import (
     MeasuredTrainer,
     Measures,
-    as_opened,
-    enforce_settings,
+    make_arguments,
     prepare_trainer,
-    shared_arguments,
 )
-from training.common.validation import answer_recall
 from training.retriever.data import Example, TrainingData
+from training.retriever.loss import contrastive_loss, negatives_mask
 from training.retriever.settings import RetrieverSettings
 
 
@@ -71,9 +66,8 @@ class TrainingSteps:
         examples = [self.data.examples[number] for number in numbers.tolist()]
         random = np.random.default_rng([self.seed, 2, step])
         positives = np.array([random.choice(example.positives) for example in examples])
-        hard = [example.hard for example in examples]
         extra = random.integers(0, self.documents, self.extra_negatives)
-        return examples, np.concatenate([positives, *hard, extra]).astype(np.int64)
+        return examples, np.concatenate([positives, extra]).astype(np.int64)
 
     def dataset(self, prefix: str) -> Dataset:
         """The texts of all steps in order; the label of a text is its step and its place there.
@@ -138,49 +132,6 @@ class FrozenDocumentsLoss(torch.nn.Module):
         )
 
 
-class Validation:
-    """The answer recall of a query encoder that is being trained.
-
-    Args:
-        settings: of the run.
-        dataset: the benchmark.
-        data: with the tuning queries and their rules.
-        retriever: searches with the encoder, which the trainer changes.
-        processes: of which the first alone searches.
-    """
-
-    def __init__(
-        self,
-        settings: RetrieverSettings,
-        dataset: RuleQADataset,
-        data: TrainingData,
-        retriever: DenseRetriever,
-        processes: Processes,
-    ) -> None:
-        self.settings, self.dataset, self.data = settings.validation, dataset, data
-        self.retriever, self.processes = retriever, processes
-        self.matcher = AnswerMatcher()
-
-    def __call__(self, model: SentenceTransformer) -> Measures:
-        """The measures, and ``merit``: the chosen one, ties by the other."""
-        with as_opened(model):
-            found = self.processes.first(self._recall)
-        chosen = self.settings.metric
-        (other,) = set(self.settings.metrics) - {chosen}
-        return {**found, "merit": found[chosen] + 1e-3 * found[other]}
-
-    def _recall(self) -> Measures:
-        labels = self.dataset.labels["entities"]
-        return answer_recall(
-            self.retriever,
-            self.data.tuning[: self.settings.max_queries or None],
-            self.data.selector,
-            top_k=self.settings.top_k,
-            matcher=self.matcher,
-            entity_label=lambda name: labels.get(name, name),
-        )
-
-
 class RetrieverTrainer(MeasuredTrainer, SentenceTransformerTrainer):
     """Reads the texts of the steps in their order."""
 
@@ -196,13 +147,12 @@ class RetrieverTrainer(MeasuredTrainer, SentenceTransformerTrainer):
 
 def make_trainer(
     settings: RetrieverSettings,
-    model: SentenceTransformer,
-    prefix: str,
+    encoder: SentenceEncoder,
     steps: TrainingSteps,
     vectors: Floats,
     measure: Callable[[Any], Measures],
     processes: Processes,
-    home: Path,
+    work: Path,
     *,
     progress: bool = False,
     callbacks: Sequence[TrainerCallback] = (),
@@ -211,13 +161,12 @@ def make_trainer(
 
     Args:
         settings: of the run.
-        model: the query encoder, trained in place.
-        prefix: stands before every query.
+        encoder: that of the queries, trained in place.
         steps: what each step reads.
         vectors: those of the corpus.
         measure: of the model, see :class:`~training.common.trainer.MeasuredTrainer`.
         processes: where it runs.
-        home: the folder of the run.
+        work: the folder of its checkpoints.
         progress: show a progress bar.
         callbacks: further ones of the trainer.
 
@@ -233,21 +182,24 @@ def make_trainer(
             key="training.batch_size",
             hint=f"a multiple of {passes}",
         )
-    every = settings.validation.every or steps.per_epoch
-    shared = shared_arguments(settings, home / "run", processes, every=every, progress=progress)
-    arguments = SentenceTransformerTrainingArguments(
-        **shared,
+    arguments = make_arguments(
+        SentenceTransformerTrainingArguments,
+        settings,
+        work,
+        processes,
+        every=settings.validation.every or steps.per_epoch,
+        progress=progress,
         per_device_train_batch_size=training.batch_size // passes,
         num_train_epochs=1,  # all epochs stand in the dataset
         warmup_steps=training.warmup_share,
         ddp_find_unused_parameters=True,  # encoders carry a pooler that sentence vectors never see
     )
     trainer = RetrieverTrainer(
-        model=model,
-        args=enforce_settings(arguments, training.precision),
-        train_dataset=steps.dataset(prefix),
+        model=encoder.model,
+        args=arguments,
+        train_dataset=steps.dataset(encoder.query_prefix),
         evaluator=[],  # none of the library's, which asks for one: ours measures
-        loss=FrozenDocumentsLoss(model, steps, vectors, training.temperature),
+        loss=FrozenDocumentsLoss(encoder.model, steps, vectors, training.temperature),
     )
-    prepare_trainer(trainer, settings, measure, processes, home, callbacks)
+    prepare_trainer(trainer, measure, callbacks)
     return trainer

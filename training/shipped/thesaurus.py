@@ -1,9 +1,11 @@
-"""Makes ``rulerag/linking/thesaurus.txt.gz`` from the database files of WordNet 3.1.
+r"""Makes ``rulerag/linking/thesaurus.txt.gz`` from the database files of WordNet 3.1.
 
-Kept are words and phrases without capitals that occur in WordNet's tagged texts, their five most
-usual senses, and the words that share one of these.
+It holds words and phrases without capitals that occur in WordNet's tagged texts, their five most
+usual senses, and the words that share one of these. ``rulerag/kg/verbs.txt`` is made of it: words
+whose most usual sense is a verb's, so that "visit" is one and "book" is not.
 
-    python -m training.shipped.thesaurus WORDNET/dict --out rulerag/linking/thesaurus.txt.gz
+    python -m training.shipped.thesaurus WORDNET/dict --out rulerag/linking/thesaurus.txt.gz \
+        --verbs rulerag/kg/verbs.txt
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from rulerag.io import write_text
 _FILES = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}
 _PARTS = "nvara"  # of speech, as index.sense numbers them from 1; 5 are satellite adjectives
 _SENSES = 5
+_FIRST_VERB = "breathe1"
+_FIRST_SENSE = re.compile(r"([a-z]+)1")
 _WORD = re.compile(r"[a-z]+(?:[_'-][a-z]+){0,3}")
 _MARKER = re.compile(r"\([a-z]+\)$")  # of the syntax of an adjective
 _GENERAL = "@"
@@ -76,17 +80,6 @@ def read_senses(folder: Path) -> dict[Key, _Sense]:
     return found
 
 
-def read_definitions(folder: Path) -> dict[Key, str]:
-    """Every sense of the ``data`` files as it is defined, without examples."""
-    found = {}
-    for name, part in _FILES.items():
-        for line in (folder / f"data.{name}").read_text("latin-1").splitlines():
-            if not line.startswith("  "):
-                number, (_, _, said) = line.partition(" ")[0], line.partition(" | ")
-                found[part, number] = said.partition('"')[0].casefold()
-    return found
-
-
 def _part(letter: str) -> str:
     return "a" if letter == "s" else letter
 
@@ -136,13 +129,34 @@ def make(folder: Path) -> str:
     return HEADER + "\n".join(lines) + "\n"
 
 
-def _run(folder: Path, out: Path) -> None:
+def verbs(lines: Sequence[str]) -> list[str]:
+    """The words of a thesaurus that are verbs before anything else, in order.
+
+    Args:
+        lines: its senses; those of adjectives, nouns and adverbs come before those of verbs, and
+            each word has the number of the sense among its own, the most usual first.
+
+    Raises:
+        DataError: they are not those of WordNet 3.1.
+    """
+    words = [line.partition("\t")[0].split() for line in lines if not line.startswith("#")]
+    start = next((number for number, sense in enumerate(words) if _FIRST_VERB in sense), None)
+    if start is None:
+        raise DataError("no sense of «breathe» in the thesaurus", hint="make it anew")
+    first = (_FIRST_SENSE.fullmatch(word) for sense in words[start:] for word in sense)
+    return sorted({match[1] for match in first if match})
+
+
+def _run(folder: Path, out: Path, verb_file: Path | None) -> None:
     if not (folder / "index.sense").is_file():
         raise DataError(
             f"{folder} holds no index.sense", hint="name the folder dict of WordNet 3.1's database"
         )
-    write_text(out, make(folder))
+    text = make(folder)
+    write_text(out, text)
     sys.stdout.write(f"{out}: {out.stat().st_size:,} bytes\n")
+    if verb_file is not None:
+        write_text(verb_file, "\n".join([*verbs(text.splitlines()), ""]))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -154,8 +168,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, help="dict of WordNet 3.1's database files")
     parser.add_argument("--out", type=Path, required=True, help="the file to write")
+    parser.add_argument("--verbs", type=Path, help="the file of verbs to write too")
     arguments = parser.parse_args(argv)
-    return guarded(lambda: _run(arguments.folder, arguments.out))
+    return guarded(lambda: _run(arguments.folder, arguments.out, arguments.verbs))
 
 
 if __name__ == "__main__":

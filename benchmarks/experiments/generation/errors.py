@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common.results import Result
-from benchmarks.experiments.generation.tables import percent
+from benchmarks.common.results import Result, percent
 from rulerag.evaluation import markdown_table
 
 ERRORS = ("rule failure", "retrieval error", "attribution error")

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.common.banks import crossed_results, gain_table, gains_of, mean_gains
 from benchmarks.common.folders import PUBLISHED
-from benchmarks.common.paper_beside import paper_note
-from benchmarks.common.plotting import plot_map
-from benchmarks.common.results import Result, load_result
-from benchmarks.experiments.generation.plots import plot_lines
-from benchmarks.experiments.generation.tables import paired, percent, with_interval
+from benchmarks.common.plotting import plot_lines, plot_map
+from benchmarks.common.published import paper_note
+from benchmarks.common.results import Result, load_result, percent
+from benchmarks.experiments.generation.tables import paired
 from benchmarks.experiments.matrix.rows import reading_row
 from benchmarks.experiments.matrix.tables import ReadingTable
-from rulerag.evaluation import EM, markdown_table
+from benchmarks.stages.answers import EM
+from rulerag.evaluation import markdown_table
 from rulerag.io import read_json
 
 _PAPER = PUBLISHED / "rulerag_figure5.json"
@@ -44,7 +44,7 @@ def figure3(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
         }
         for k, result in found.items():
             seen, queries = result.mean("in_documents"), result.records[0]["num_queries"]
-            lines.append([name, str(k), with_interval(result, EM), percent(seen), f"{queries:,}"])
+            lines.append([name, str(k), result.cell(EM), percent(seen), f"{queries:,}"])
         if found:
             ems = [100 * result.mean(EM) for result in found.values()]
             recalls = [100 * result.mean("in_documents") for result in found.values()]
@@ -116,30 +116,19 @@ def figure5(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
     """
     banks = table.banks
     plain = load_result(folder, table.shown()[0], "standard RAG")
-    cells = {
-        (i, j): load_result(folder, table.banked, "RGFT", f"-{i}-{j}") for i in banks for j in banks
-    }
-    if plain is None or any(cell is None for cell in cells.values()):
+    crossed = crossed_results(folder, table.banked, banks)
+    if plain is None or not crossed:
         return "", {}
-    gains = np.array([[_gain(cells[i, j], plain) for j in banks] for i in banks], dtype=float)
-    paper = json.loads(_PAPER.read_text(encoding="utf-8"))["gains"]
-    lines = [f"| trained on | {' | '.join(f'asked with {bank}' for bank in banks)} |"]
-    lines.append("| --- |" + " ---: |" * len(banks))
-    for i, bank in enumerate(banks):
-        shown = [
-            f"{gains[i, j]:+.1f}" + (f" (paper {paper[i][j]:+.1f})" if len(banks) == 4 else "")
-            for j in range(len(banks))
-        ]
-        lines.append(f"| {bank} | {' | '.join(shown)} |")
-    seen = float(np.diag(gains).mean())
-    unseen = float(gains[~np.eye(len(banks), dtype=bool)].mean())
-    lines += [
-        "",
+    gains = gains_of(crossed, banks, lambda cell: _gain(cell, plain))
+    paper = read_json(_PAPER)["gains"] if len(banks) == 4 else None
+    seen, unseen = mean_gains(gains)
+    lines = [
+        gain_table(gains, banks, paper),
         f"Mean gain with the bank of fine-tuning {seen:+.1f} points, with another {unseen:+.1f}. "
         f"Standard RAG: {percent(plain.mean(EM))}.",
         paper_note("ruleqa-i"),
     ]
-    repeats = {bank: _by_repeat([cells[i, bank] for i in banks]) for bank in banks}
+    repeats = {bank: _by_repeat([crossed[i, bank] for i in banks]) for bank in banks}
     lines += [
         "",
         "Exact match where a shown rule says that the asked relation repeats itself, and where "
@@ -162,19 +151,16 @@ def figure5(table: ReadingTable, folder: Path, target: Path | None) -> tuple[str
     return "\n".join(lines) + "\n", {**kept, "seen": seen, "unseen": unseen}
 
 
-def _by_repeat(cells: Sequence[Result | None]) -> list[float]:
+def _by_repeat(cells: Sequence[Result]) -> list[float]:
     """Queries with a rule that repeats the relation, a fraction; exact match with and without."""
-    held = [cell for cell in cells if cell is not None]
-    shown = np.concatenate([cell.column("repeat_shown") for cell in held]) > 0
-    right = np.concatenate([cell.column(EM) for cell in held])
+    shown = np.concatenate([cell.column("repeat_shown") for cell in cells]) > 0
+    right = np.concatenate([cell.column(EM) for cell in cells])
     return [
         float(shown.mean()),
         *(float(right[s].mean()) if s.any() else 0.0 for s in (shown, ~shown)),
     ]
 
 
-def _gain(cell: Result | None, plain: Result) -> float:
-    if cell is None:
-        return float("nan")
+def _gain(cell: Result, plain: Result) -> float:
     left, right = paired(cell, plain, EM)
     return 100 * float(np.mean(left) - np.mean(right))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.baselines.runs import NOTE, baselines_of
+from benchmarks.baselines.runs import baselines_of
 from benchmarks.common.report_folder import report_each
 from benchmarks.common.results import Result
 from benchmarks.experiments.generation.errors import error_table
@@ -21,46 +21,14 @@ from benchmarks.experiments.generation.tables import (
     readings_of,
     summary,
 )
-from benchmarks.experiments.matrix.rows import FT, LANGUAGE_MODELS, reading_row
+from benchmarks.experiments.matrix.rows import FT, LANGUAGE_MODELS, NOTES, reading_row
 from benchmarks.experiments.matrix.tables import READINGS, RETRIEVAL, ReadingTable
 from rulerag.errors import DataError
 from rulerag.io import read_json
 from rulerag.ruleqa import GRAPHS
 
-_BEST = """The best row is picked on these very queries, those that all rows of a benchmark read;
-its exact match is over all that it read. "A rule leads to an answer" bounds readers that follow
-rules alone, as the symbolic one; others may take an answer that no rule gives. Beside the paper's
-best the same holds as under the tables of the rows.
-"""
-_PICKED = """The best row and the best baseline are picked on these very queries. The p-values are
-of paired randomization tests over the queries, Holm-adjusted over the table.
-"""
 ERROR_ROWS = (FT, "dense-guided-rgft-learned__symbolic", "bm25-guided-learned__candidate")
 """The rows whose wrong answers are sorted into classes."""
-_MEASURES = """EM: the normalised answer is an acceptable one. "EM, lenient": the first known entity
-name in the output is. T-F1 over tokens, the best over all acceptable answers; char-F1 over
-characters, against the first one. In per cent; in brackets 95 % bootstrap intervals, over queries
-and seeds where a row has several seeds, over the queries alone where it has one. "answer in docs":
-an answer stands in the text of the ten documents that the reader saw; "entity in docs": one of them
-states a fact whose subject or object is an answer. "best step": the step of each seed's fine-tuning
-that was kept (0: the start, fine-tuning did not help). A row reads all queries of the set or, where
-fewer are told, so many drawn by seed 0, the same for every row; differences and tests are over the
-queries that both rows read. "met" and "beats it" need a corrected p below 0.05.
-"""
-_NOTES = """VE and CoK search many times a query and read fewer queries.
-
-Reader: rulerag-nano-llama, 1.3 M parameters, made on invented worlds alone; it cites the document
-it answers from. RGFT and SSFT: LoRA by configs/training/generator-nano-lora.yaml (on dated
-graphs: generator-nano-lora-dated.yaml) on at most 2,048 pairs of F_G, those whose answer a
-retrieved document holds; the adapter with the best exact match on held-out queries of F_G (300, on
-RuleQA-N all 138) is kept, and the start is one of the candidates. Retrievers:
-configs/training/retriever-nano.yaml. Rows that are not fine-tuned merge their searches by evidence,
-with nothing learned, unless they say "learned merging"; fine-tuned ones as learned on the
-validation variant, with rules or without. Each SSFT reader was trained on what its retriever finds
-without rules, merged alike and equally deep. The hybrid reader's weight is
-chosen on the same held-out queries; 0 where the model does not help. Rows with a fine-tuned half
-are means over the seeds that were run, ± their standard deviation.
-"""
 
 
 def has_readings(folder: Path) -> bool:
@@ -162,7 +130,7 @@ def _table2(reading: Path, table: ReadingTable) -> tuple[str, dict[str, Any]]:
         return "", {}
     names = table.shown()
     bases = {name: baselines_of(reading / name / "balanced") for name in found}
-    parts = [_MEASURES, _NOTES, NOTE]
+    parts = [NOTES["measures"], NOTES["readers"], NOTES["baselines"]]
     shown = {
         name: {n: r for n, r in results.items() if n in names} for name, results in found.items()
     }
@@ -174,12 +142,12 @@ def _table2(reading: Path, table: ReadingTable) -> tuple[str, dict[str, Any]]:
         if missing := [reading_row(row).title for row in names if row not in results]:
             parts.append(f"Not run: {'; '.join(missing)}.\n")
     base, based = against_baselines(shown, bases)
-    parts.append(f"## Against the best baseline that needs no system\n\n{base}\n{_PICKED}")
+    parts.append(f"## Against the best baseline that needs no system\n\n{base}\n{NOTES['picked']}")
     learned, compared = against_learned(shown)
     parts.append(f"## The bars: RGFT + RGFT against every learned row\n\n{learned}")
     order, ordered = orderings(shown)
     parts.append(f"## The orderings of the paper's rows\n\n{order}")
-    parts.append(f"## The best pipeline of any kind\n\n{best_table(shown, full)}\n{_BEST}")
+    parts.append(f"## The best pipeline of any kind\n\n{best_table(shown, full)}\n{NOTES['best']}")
     errors, classes = error_table(shown, ERROR_ROWS)
     parts.append(f"## Errors, by the classes of appendix A.8\n\n{errors}")
     kept = {
@@ -212,7 +180,7 @@ def _summaries(benchmarks: Mapping[str, Mapping[str, Result]]) -> dict[str, dict
 def _rows(
     reading: Path, experiment: ReadingTable, benchmarks: Sequence[str]
 ) -> tuple[str, dict[str, Any]]:
-    parts = [_MEASURES, NOTE]
+    parts = [NOTES["measures"], NOTES["baselines"]]
     found: dict[str, dict[str, Result]] = {}
     bases: dict[str, dict[str, Result]] = {}
     for benchmark in benchmarks:
@@ -233,7 +201,9 @@ def _rows(
     kept: dict[str, Any] = {**_summaries(found), "baselines": _summaries(bases)}
     if experiment.query_set == "full":
         text, kept["against_baselines"] = against_baselines(found, bases)
-        parts.append(f"## Against the best baseline that needs no system\n\n{text}\n{_PICKED}")
+        parts.append(
+            f"## Against the best baseline that needs no system\n\n{text}\n{NOTES['picked']}"
+        )
     return "\n".join(parts), kept
 
 

@@ -19,6 +19,10 @@ from benchmarks.common.bench import Bench, tell
 from benchmarks.experiments.matrix.rows import ReadingRow
 from benchmarks.experiments.matrix.rows import row as retrieval_row
 from benchmarks.experiments.retrieval.runs import Rules, last_of, run_row, train, trained_steps
+from benchmarks.stages.answers import EM, F1, READING_MEASURES
+from benchmarks.stages.own_process import in_own_process
+from benchmarks.stages.records import RunRecord, requests_from_rows, run_reading
+from benchmarks.stages.search_results import SearchResults
 from rulerag.assembly import (
     CONFIGS,
     make_generator,
@@ -28,16 +32,6 @@ from rulerag.assembly import (
     method,
 )
 from rulerag.composition import Config, load_config
-from rulerag.evaluation import (
-    EM,
-    F1,
-    READING_MEASURES,
-    RunRecord,
-    SearchResults,
-    in_own_process,
-    requests_from_rows,
-    run_reading,
-)
 from rulerag.generation.huggingface import NANO_LLAMA, shipped
 from rulerag.io import fingerprint_file, fingerprint_object, read_json, write_json
 from rulerag.ruleqa import RuleQADataset

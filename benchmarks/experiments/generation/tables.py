@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.common.paper_beside import NOT_PUBLIC, paper_note
-from benchmarks.common.results import Result, load_result
+from benchmarks.common.published import NOT_PUBLIC, Paper, paper_note, paper_value
+from benchmarks.common.results import Result, difference_table, load_result, percent
 from benchmarks.experiments.matrix.rows import (
     FT,
     LANGUAGE_MODELS,
@@ -21,21 +20,11 @@ from benchmarks.experiments.matrix.rows import (
     PAPER_BEST_EM,
     READING,
     READING_PAIRS,
-    Paper,
     ReadingRow,
-    paper_value,
     reading_row,
 )
-from rulerag.evaluation import (
-    CHARACTERS,
-    EM,
-    F1,
-    LENIENT,
-    holm,
-    markdown_table,
-    paired_randomization_test,
-    verdict,
-)
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT
+from rulerag.evaluation import markdown_table, paired_randomization_test
 
 
 def readings_of(folder: Path, tag: str = "") -> dict[str, Result]:
@@ -98,7 +87,7 @@ def _cells(benchmark: str, result: Result, *, searches: bool, paper: Paper | Non
         result.called,
         "–" if searches else percent(result.mean("in_documents")),
         "–" if searches else percent(result.mean("entity_in_documents")),
-        with_interval(result, EM),
+        result.cell(EM),
         percent(result.mean(LENIENT)),
         percent(result.mean(F1)),
         percent(result.mean(CHARACTERS)),
@@ -201,23 +190,7 @@ def compared(one: Result, other: Result) -> dict[str, Any]:
 
 
 def _differences(rows: list[dict[str, Any]], called: str) -> str:
-    """Markdown of comparisons; puts Holm's p-values over all of them, and what they show, in."""
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p_holm"] = adjusted
-        row[called] = verdict(row["ours"] - row["other"], adjusted)
-    titles = ["benchmark", "row", "against", "bar", "EM", "other", "difference", "p (Holm)", called]
-    cells = [
-        [
-            *(r[key] for key in titles[:4]),
-            percent(r["ours"]),
-            percent(r["other"]),
-            f"{100 * (r['ours'] - r['other']):+.1f}",
-            f"{r['p_holm']:.4f}",
-            r[called],
-        ]
-        for r in rows
-    ]
-    return markdown_table(titles, cells, "llllrrrrl")
+    return difference_table(rows, ("benchmark", "row", "against", "bar"), "EM", called=called)
 
 
 def against_baselines(
@@ -311,7 +284,7 @@ def best_table(
                 name,
                 percent(PAPER_BEST_EM[name]),
                 best.title,
-                with_interval(best, EM),
+                best.cell(EM),
                 "–" if whole is None else f"{percent(whole.mean(EM))} ({whole.title})",
                 percent(ceilings.get("oracle")),
                 percent(ceilings.get("anywhere")),
@@ -360,15 +333,3 @@ def summary(result: Result) -> dict[str, Any]:
         },
         "cpu_seconds": record["cpu_seconds"]["read"],
     }
-
-
-def with_interval(result: Result, measure: str) -> str:
-    """The mean, its spread over several seeds, its bootstrap interval over queries, per cent."""
-    low, high = result.interval(measure)
-    spread = f" ±{100 * result.spread(measure):.1f}" if len(result.records) > 1 else ""
-    return f"{percent(result.mean(measure))}{spread} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def percent(value: float | None) -> str:
-    """A fraction as per cent; a dash for none and for what is not a number."""
-    return "–" if value is None or math.isnan(value) else f"{100 * value:.1f}"

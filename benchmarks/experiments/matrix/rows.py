@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import ConfigDict, TypeAdapter
 
-from benchmarks.common.folders import PUBLISHED
+from benchmarks.common.published import Paper
 from rulerag.composition import parse_file
 from rulerag.errors import ConfigError, did_you_mean
 
 T = TypeVar("T")
-Paper = tuple[str, str, str, str]
-"""A row of the paper: table, method, retriever, generator."""
 
 MATRIX: Mapping[str, Any] = parse_file(Path(__file__).with_name("tables.yaml"))
 """The content of ``tables.yaml``."""
+NOTES: Mapping[str, str] = MATRIX["notes"]
+"""What stands above, between and below the tables."""
 _MODELS = {"symbolic", "candidate", "hybrid"}
 """Generators that are no language model, or not one alone."""
 
@@ -139,34 +137,3 @@ def _named(known: Mapping[str, T], name: str) -> T:
     if name not in known:
         raise ConfigError(f"no row is called {name!r}", key="row", hint=did_you_mean(name, known))
     return known[name]
-
-
-def paper_values(table: str, method: str, retriever: str) -> dict[str, float]:
-    """The published answer recall@10 by benchmark, fractions; empty where there is none."""
-    with open(PUBLISHED / "rulerag_retrieval.csv", encoding="utf-8", newline="") as file:
-        return {
-            line["benchmark"]: float(line["value"]) / 100
-            for line in csv.DictReader(file)
-            if (line["table"], line["method"], line["retriever"]) == (table, method, retriever)
-        }
-
-
-def paper_value(paper: Paper | None, benchmark: str, metric: str) -> float | None:
-    """A published value as a fraction.
-
-    Args:
-        paper: table, method, retriever, generator.
-        benchmark: its name.
-        metric: ``em`` or ``token_f1``.
-    """
-    return None if paper is None else _published().get((*paper, benchmark, metric))
-
-
-@cache
-def _published() -> dict[tuple[str, ...], float]:
-    keys = ("table", "method", "retriever", "generator", "benchmark", "metric")
-    with open(PUBLISHED / "rulerag_generation.csv", encoding="utf-8", newline="") as file:
-        return {
-            tuple(line[key] for key in keys): float(line["value"]) / 100
-            for line in csv.DictReader(file)
-        }

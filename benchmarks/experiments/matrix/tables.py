@@ -8,7 +8,8 @@ from typing import Literal
 
 from pydantic import ConfigDict, TypeAdapter
 
-from benchmarks.experiments.matrix.rows import CONTROLS, MATRIX, READING, ROWS, Paper
+from benchmarks.common.published import Paper
+from benchmarks.experiments.matrix.rows import CONTROLS, MATRIX, READING, ROWS
 
 Readers = Literal["own", "others", "all"]
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from benchmarks.common.bench import Bench
 from benchmarks.experiments.matrix.rows import Row
-from rulerag.evaluation import DEPTH, RETRIEVAL_MEASURES, UNION_K, RunRecord, SearchResults
+from benchmarks.stages.records import RunRecord
+from benchmarks.stages.search_results import DEPTH, RETRIEVAL_MEASURES, UNION_K, SearchResults
 from rulerag.io import fingerprint_object, read_json
 from rulerag.retrieval.base import fuse
 

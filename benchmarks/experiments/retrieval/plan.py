@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.common.bench import Bench
+from benchmarks.common.bench import Bench, tell
 from benchmarks.experiments.matrix.rows import FUSIONS, row
 from benchmarks.experiments.matrix.tables import RetrievalTable
 from benchmarks.experiments.retrieval.fusion import run_fusion
@@ -77,18 +77,27 @@ class Plan:
 
     def _dataset(self, name: str, variant: str = "test") -> Path:
         folder = self.datasets / (name if variant == "test" else f"{name}-{variant}")
-        if not (folder / "manifest.json").exists():
-            graph = self.data / GRAPHS[name]
-            if not graph.is_dir():
-                raise DataError(
-                    "the graph folder is not here",
-                    path=graph,
-                    hint="name the data folder with --data, or built datasets with --datasets",
-                )
-            build(
-                name, KnowledgeGraph.load(graph), settings=BENCHMARKS[name], variant=variant
-            ).save(folder)
-        return folder
+        return built_dataset(folder, name, self.data, variant)
+
+
+def built_dataset(folder: Path, name: str, data: Path, variant: str = "test") -> Path:
+    """The folder of a benchmark, which is built there first when it is missing or incomplete.
+
+    Raises:
+        DataError: its graph is missing too.
+    """
+    if not (folder / "manifest.json").exists():
+        graph = data / GRAPHS[name]
+        if not graph.is_dir():
+            raise DataError(
+                "the graph folder is not here",
+                path=graph,
+                hint="name the data folder with --data, or built datasets with --datasets",
+            )
+        tell(f"building {name} from {graph}")
+        made = build(name, KnowledgeGraph.load(graph), settings=BENCHMARKS[name], variant=variant)
+        made.save(folder)
+    return folder
 
 
 def run_retrieval_table(table: RetrievalTable, plan: Plan) -> None:

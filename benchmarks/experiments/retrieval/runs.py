@@ -13,15 +13,12 @@ import numpy as np
 
 from benchmarks.common.bench import Bench, tell
 from benchmarks.experiments.matrix.rows import Row
+from benchmarks.stages.own_process import in_own_process
+from benchmarks.stages.records import RunRecord, run_retrieval
+from benchmarks.stages.search_results import RETRIEVAL_MEASURES
 from rulerag.assembly import CONFIGS, make_retriever, make_selector, method
 from rulerag.composition import Config, innermost, load_config
-from rulerag.evaluation import (
-    RETRIEVAL_MEASURES,
-    RunRecord,
-    in_own_process,
-    peak_memory_mb,
-    run_retrieval,
-)
+from rulerag.evaluation import peak_memory_mb
 from rulerag.io import fingerprint_file, fingerprint_object, read_json, write_json
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base import Rows, RowSearcher, scored_documents

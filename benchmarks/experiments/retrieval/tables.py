@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common.paper_beside import NOT_PUBLIC, paper_note
-from benchmarks.common.results import TEN, UNION, Result, load_result
+from benchmarks.common.published import NOT_PUBLIC, paper_note, paper_recall
+from benchmarks.common.results import (
+    TEN,
+    UNION,
+    Result,
+    difference_table,
+    load_result,
+    percent,
+)
 from benchmarks.experiments.matrix.rows import (
     CONTROLS,
     FINE_TUNING,
@@ -19,15 +25,8 @@ from benchmarks.experiments.matrix.rows import (
     PAIRS,
     PAPER_BEST,
     ROWS,
-    Row,
-    paper_values,
 )
-from rulerag.evaluation import (
-    holm,
-    markdown_table,
-    paired_randomization_test,
-    verdict,
-)
+from rulerag.evaluation import markdown_table, paired_randomization_test
 from rulerag.ruleqa import CEILINGS
 
 ENTITY = "entity_recall@10"
@@ -62,7 +61,7 @@ def benchmark_table(
         ceilings: the fraction of queries that a retriever could answer at best, by the keys of
             :data:`rulerag.ruleqa.CEILINGS`; empty where it was not measured.
     """
-    known = {row.name: row for row in (*ROWS, *CONTROLS)}
+    papers = {row.name: row.paper for row in ROWS}
     queries = next(iter(results.values())).records[0]["num_queries"]
     heading = f"## {name.replace('ruleqa', 'RuleQA').upper().replace('RULEQA', 'RuleQA')}"
     titles = [
@@ -72,25 +71,25 @@ def benchmark_table(
     rows = []
     for result in results.values():
         cells = [result.called]
-        cells += [_percent(result.mean(f"answer_recall@{k}")) for k in (1, 2, 5)]
+        cells += [percent(result.mean(f"answer_recall@{k}")) for k in (1, 2, 5)]
         cells += [
-            _with_interval(result, TEN),
-            _percent(result.mean(ENTITY)),
-            _published(known.get(result.name), name),
-            _with_interval(result, UNION),
+            result.cell(TEN),
+            percent(result.mean(ENTITY)),
+            percent(paper_recall(papers.get(result.name), name)),
+            result.cell(UNION),
             f"{result.mean('documents@10_union'):.1f}",
-            _percent(result.mean("recall@10")),
+            percent(result.mean("recall@10")),
             result.steps(),
             f"{result.cpu_seconds:.0f}",
             f"{result.memory_mb:,}",
         ]
         rows.append(cells)
     lines = [f"{heading}, {queries:,} queries\n", markdown_table(titles, rows)]
-    lines += [f"{_best(results)} Paper's best retriever: {_percent(PAPER_BEST[name])}."]
+    lines += [f"{_best(results)} Paper's best retriever: {percent(PAPER_BEST[name])}."]
     lines.append(paper_note(name, ceilings.get("same_subject"), answers=False))
     if ceilings:
         shares = ", ".join(
-            f"{what} {_percent(ceilings[key])}" for key, what in CEILINGS.items() if key in ceilings
+            f"{what} {percent(ceilings[key])}" for key, what in CEILINGS.items() if key in ceilings
         )
         lines.append(f"Ceilings (share of queries with an answer in …): {shares}.")
     lines.append(f"The untrained encoder saw before: {saw}.")
@@ -128,24 +127,11 @@ def comparison_table(
                     "seeds_ahead": _ahead(rgft, against, measure),
                 }
             )
-    for row, adjusted in zip(rows, holm([row["p"] for row in rows]), strict=True):
-        row["p_holm"] = adjusted
-        row["better"] = verdict(row["value"] - row["other"], adjusted)
     described = ("benchmark", "ours", "against", "protocol")
-    titles = [*described, "ours", "other", "difference", "p (Holm)", "better", "seeds ahead"]
-    cells = [
-        [
-            *(r[key] for key in described),
-            _percent(r["value"]),
-            _percent(r["other"]),
-            f"{100 * (r['value'] - r['other']):+.1f}",
-            f"{r['p_holm']:.4f}",
-            r["better"],
-            r["seeds_ahead"],
-        ]
-        for r in rows
-    ]
-    return markdown_table(titles, cells, "llllrrrrlr"), rows
+    text = difference_table(
+        rows, described, "ours", ours="value", called="better", more=["seeds_ahead"]
+    )
+    return text.replace("seeds_ahead", "seeds ahead", 1), rows
 
 
 def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
@@ -163,14 +149,14 @@ def against_paper(benchmarks: Mapping[str, Mapping[str, Result]]) -> str:
                 bests.append(("–", 0.0))
                 continue
             best = max(group.values(), key=lambda result: result.mean(TEN))
-            bests.append((f"{_percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
+            bests.append((f"{percent(best.mean(TEN))} ({best.title})", best.mean(TEN)))
         above = " and ".join(
             what
             for what, (_, value) in zip(("vectors", "all"), bests, strict=True)
             if value >= PAPER_BEST[name]
         )
         seen = "not comparable" if name in NOT_PUBLIC else above or "neither"
-        rows.append([name, _percent(PAPER_BEST[name]), bests[0][0], bests[1][0], seen])
+        rows.append([name, percent(PAPER_BEST[name]), bests[0][0], bests[1][0], seen])
     return markdown_table([*titles, "above the paper"], rows, "lrlll")
 
 
@@ -181,11 +167,6 @@ def _learned(results: Mapping[str, Result]) -> dict[str, Result]:
         for name, result in results.items()
         if all(part.startswith("dense") for part in name.split("+"))
     }
-
-
-def summary(results: Mapping[str, Result]) -> dict[str, Any]:
-    """The rows of one benchmark as the results file keeps them."""
-    return {name: result.summary() for name, result in results.items()}
 
 
 def _ahead(one: Result, other: Result, measure: str) -> str:
@@ -203,25 +184,8 @@ def _best(results: Mapping[str, Result]) -> str:
     for what, group in groups:
         if group:
             best = max(group.values(), key=lambda result: result.mean(TEN))
-            parts.append(f"{what}: {best.title}, {_percent(best.mean(TEN))}")
+            parts.append(f"{what}: {best.title}, {percent(best.mean(TEN))}")
     return "; ".join(parts) + "."
-
-
-def _with_interval(result: Result, measure: str) -> str:
-    low, high = result.interval(measure)
-    spread = f" ±{100 * result.spread(measure):.1f}" if len(result.records) > 1 else ""
-    return f"{_percent(result.mean(measure))}{spread} [{100 * low:.1f}, {100 * high:.1f}]"
-
-
-def _published(row: Row | None, benchmark: str) -> str:
-    if row is None or row.paper is None:
-        return "–"
-    value = paper_values(*row.paper).get(benchmark)
-    return "–" if value is None else _percent(value)
-
-
-def _percent(value: float) -> str:
-    return "–" if math.isnan(value) else f"{100 * value:.1f}"
 
 
 def recall_table(results: Sequence[Result], cutoffs: Sequence[int]) -> str:
@@ -231,7 +195,7 @@ def recall_table(results: Sequence[Result], cutoffs: Sequence[int]) -> str:
     columns |= {f"R@{k} entity": f"entity_recall@{k}" for k in within if k == 10}
     columns |= {f"R@{k} union": f"answer_recall@{k}_union" for k in within}
     rows = [
-        [result.called, *(_percent(result.mean(name)) for name in columns.values())]
+        [result.called, *(percent(result.mean(name)) for name in columns.values())]
         for result in results
     ]
     return markdown_table(["method", *columns], rows)

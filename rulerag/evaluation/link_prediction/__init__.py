@@ -13,8 +13,6 @@ if TYPE_CHECKING:
         LinkPredictionSettings,
         evaluate_links,
         load_rules,
-        rank_all,
     )
-    from rulerag.evaluation.link_prediction.ranks import Prior, Queries, measures, queries_of
 else:
     __getattr__ = lazy_names(__name__)

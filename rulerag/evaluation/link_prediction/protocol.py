@@ -18,6 +18,7 @@ from tqdm import tqdm
 
 from rulerag.composition import Settings
 from rulerag.errors import ConfigError
+from rulerag.evaluation import peak_memory_mb, versions
 from rulerag.evaluation.link_prediction.ranks import (
     Prior,
     Queries,
@@ -26,7 +27,6 @@ from rulerag.evaluation.link_prediction.ranks import (
     queries_of,
     rank_answers,
 )
-from rulerag.evaluation.runner import peak_memory_mb, versions
 from rulerag.kg import KnowledgeGraph, Vocabulary
 from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules
@@ -115,12 +115,12 @@ def evaluate_links(
         )
     clock = _Clock()
     graph = KnowledgeGraph.load(kg)
-    settings = _fitted(settings or LinkPredictionSettings(), graph, mined=miner is not None)
+    settings = _settings_for(settings or LinkPredictionSettings(), graph, mined=miner is not None)
     clock.lap("load")
     if rules is not None:
         bank = load_rules(rules, graph, settings.relation_ids)
     else:
-        bank = _mined(str(miner), graph, settings, progress)
+        bank = _mine(str(miner), graph, settings, progress)
     clock.lap("rules")
     application = _application(bank, graph, settings)
     clock.lap("index")
@@ -128,14 +128,7 @@ def evaluate_links(
     queries = queries_of(graph.split(settings.split), known, limit=settings.limit)
     prior = Prior.of(graph.train)
     clock.lap("prepare")
-    ranks = rank_all(
-        application,
-        queries,
-        prior,
-        len(graph.entities),
-        where=settings.prior,
-        progress=progress,
-    )
+    ranks = _ranks(application, queries, prior, len(graph.entities), settings.prior, progress)
     clock.lap("apply")
     source = miner or "rules"
     sources = {"kg": kg.name, "miner": source, "rules": rules.name if rules is not None else None}
@@ -154,7 +147,7 @@ def evaluate_links(
     }
 
 
-def _fitted(
+def _settings_for(
     settings: LinkPredictionSettings, graph: KnowledgeGraph, *, mined: bool
 ) -> LinkPredictionSettings:
     """The settings with what the graph decides."""
@@ -173,7 +166,7 @@ def _fitted(
     return settings.model_copy(update={"aggregate": aggregate, "min_body_size": size})
 
 
-def _mined(
+def _mine(
     miner: str, graph: KnowledgeGraph, settings: LinkPredictionSettings, progress: bool
 ) -> RuleBank:
     if miner == "amie":
@@ -251,26 +244,15 @@ def _check_ids(bank: RuleBank, graph: KnowledgeGraph, relation_ids: str) -> None
             )
 
 
-def rank_all(
+def _ranks(
     application: Application,
     queries: Queries,
     prior: Prior,
     num_entities: int,
-    *,
-    where: str = "everywhere",
-    progress: bool = False,
+    where: str,
+    progress: bool,
 ) -> Ranks:
-    """Rank the answers of all queries, some thousand at a time.
-
-    Args:
-        application: scores the candidates of queries.
-        queries: with their answers.
-        prior: how often each entity answers each relation.
-        num_entities: entities of the graph, the rank of an answer that nothing scores.
-        where: where the prior counts, one of
-            :data:`~rulerag.evaluation.link_prediction.ranks.PRIORS`.
-        progress: show a progress bar.
-    """
+    """The ranks of the answers of all queries, some thousand at a time."""
     starts = range(0, len(queries), _PART)
     parts = []
     for start in tqdm(starts, "queries", disable=not progress, unit=f"{_PART}"):

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.explaining.costs import estimate
     from rulerag.explanation.explaining.front import explain, explain_answer, prepare
     from rulerag.explanation.explaining.page import accepted_line, explanation_blocks, plain_rule
     from rulerag.explanation.explaining.records import ExplainedClaim, Explanation, RuleTrace
     from rulerag.explanation.explaining.run import Event, EventHook
-    from rulerag.explanation.explaining.settings import ExplainSettings
+    from rulerag.explanation.explaining.settings import ExplainSettings, estimate
     from rulerag.explanation.explaining.text import claim_lines, explanation_lines, what_was_shown
     from rulerag.explanation.explaining.why import Why
 else:

@@ -16,14 +16,14 @@ from rulerag.explanation.explaining.why import Why
 from rulerag.explanation.lattice import mask_of
 from rulerag.explanation.probing import (
     AnswerCache,
-    AskedFunction,
+    AnswerFunction,
     CachedGenerator,
     Predicate,
     ProbeEngine,
     VotingGenerator,
-    asked_generator,
-    check_value,
+    answer_function_of,
     matches_answer,
+    refuse_without_scores,
     response_engine,
 )
 from rulerag.explanation.units import Context
@@ -50,7 +50,7 @@ def explain(
     Args:
         answer: any ``def answer(question, documents) -> str``, sync or async; a LangChain Runnable,
             a LlamaIndex query engine, a Haystack pipeline or a pipeline of rulerag; a generator of
-            rulerag; a probe engine; an asked function, which has its question and documents; or an
+            rulerag; a probe engine; an answer function with its question and documents; or an
             :class:`~rulerag.types.Answer`, with ``generator``.
         question: what is asked; for a chain its own input, too. Nothing for an ``Answer``.
         documents: strings, dicts with a text, or objects of a framework; for a chain None, and
@@ -97,12 +97,12 @@ def prepare(
     Arguments as those of :func:`explain`; one by regions is made at once.
     """
     settings = ExplainSettings.joined(settings, options)
-    judging, origin, asked = Judging(predicate, entailment, judge), Origin(text=text), None
+    judging, origin = Judging(predicate, entailment, judge), Origin(text=text)
     if documents is None and _is_pipeline(answer):
         query = question if isinstance(question, Query) else Query("question", str(question))
         generator = answer.generator if generator is None else generator
         (answer,) = answer.answer([query])
-    if isinstance(answer, AskedFunction):
+    if isinstance(answer, AnswerFunction):
         return _begun(answer, settings, judging, origin)
     if isinstance(answer, Answer):
         return _of_answer(answer, generator, settings, judging, cache)
@@ -123,10 +123,12 @@ def prepare(
     if cache is not None:
         what = "a function has no fingerprint by which its answers could be found again"
         raise ConfigError(what, key="cache", hint="leave it out, or give a generator")
-    check_value(settings.value, answer, settings.attribution)
+    if settings.value != "verdict":
+        refuse_without_scores(answer)
     context = _context(documents, settings)
-    asked = AskedFunction(answer, question, context, workers=settings.workers, batched=batched)
-    return _begun(asked, settings, judging, origin)
+    workers = settings.workers
+    function = AnswerFunction(answer, question, context, workers=workers, batched=batched)
+    return _begun(function, settings, judging, origin)
 
 
 def explain_answer(
@@ -201,7 +203,8 @@ def _of_generator(
     origin: Origin,
     cache: AnswerCache | None,
 ) -> Why:
-    check_value(settings.value, generator, settings.attribution)
+    if settings.value != "verdict":
+        refuse_without_scores(generator)
     order = getattr(getattr(generator, "template", None), "order", "")
     about = {"generator": generator.fingerprint, **({"order": order} if order else {})}
     origin = replace(
@@ -222,12 +225,12 @@ def _of_generator(
             origin, scoring=lambda: response_engine(generator, request, context, cache=cache)
         )
     cached = generator if cache is None else CachedGenerator(generator, cache)
-    asked = asked_generator(cached, request, context, workers=settings.workers)
-    return _begun(asked, settings, judging, origin)
+    function = answer_function_of(cached, request, context, workers=settings.workers)
+    return _begun(function, settings, judging, origin)
 
 
 def _begun(
-    asked: AskedFunction, settings: ExplainSettings, judging: Judging, origin: Origin
+    function: AnswerFunction, settings: ExplainSettings, judging: Judging, origin: Origin
 ) -> Why:
     if settings.explainer == "regions":
         raise ConfigError(
@@ -235,7 +238,7 @@ def _begun(
             key="explainer",
             hint="give a generator of rulerag, or explain by rules",
         )
-    run = ExplanationRun(asked, settings, judging, origin)
+    run = ExplanationRun(function, settings, judging, origin)
     return Why(run.explanation(), run)
 
 

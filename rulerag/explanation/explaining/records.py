@@ -71,7 +71,7 @@ class ExplainedClaim(Record):
         complete: whether there is no further set, as far as was shown.
         attributions: what each document with a text counts, by method, where that was asked for.
         steps: how many different outputs each step decided
-            (:data:`rulerag.explanation.claims.verdicts.STEPS`).
+            (:data:`rulerag.explanation.claims.STEPS`).
     """
 
     text: str
@@ -168,7 +168,7 @@ class Explanation(Record):
         a sufficient region reaches into.
         """
         sets = [one for claim in self.claims for one in claim.retention]
-        places = {n for one in sets if one.certificate.kind in ("exact", "certified") for n in one}
+        places = {n for one in sets if one.certificate.valid for n in one}
         regions = self.regions.regions if self.regions else ()
         places |= {place for region in regions for place, _, _ in region.spans}
         return tuple(one for one in self.documents if one.index in places)

@@ -19,7 +19,7 @@ from rulerag.explanation.probing import (
     AnswerCache,
     CachedGenerator,
     ProbeEngine,
-    asked_generator,
+    answer_function_of,
     matches_answer,
     of_short_answers,
     self_explaining,
@@ -63,8 +63,8 @@ def explain_by_regions(
     asked = generator if read is None else self_explaining(generator)
     asked = asked if cache is None else CachedGenerator(asked, cache)
     cut = MaskedRegions(documents, settings.parts, settings.groups)
-    function = asked_generator(asked, request, cut)
-    engine = ProbeEngine.of_asked(function, max_probes=settings.budget)
+    function = answer_function_of(asked, request, cut)
+    engine = ProbeEngine.from_answer_function(function, max_probes=settings.budget)
     if settings.budget == 0:
         raise ConfigError("the whole text has to be asked once", key="budget", hint="budget=1")
     output = engine.probe([cut.full])[0]

@@ -6,7 +6,6 @@ import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import Any
 
 from rulerag.errors import ExplanationError, ProbeBudgetError, SamplingError
@@ -18,20 +17,21 @@ from rulerag.explanation.explaining.text import notes_of
 from rulerag.explanation.lattice import full_mask, mask_of
 from rulerag.explanation.probing import (
     CHARACTERS_A_TOKEN,
-    AskedFunction,
+    AnswerFunction,
     Predicate,
     PredicateValues,
     ProbeEngine,
+    refuse_another_answer,
 )
 from rulerag.explanation.records import DocumentSet, Spoiler
 from rulerag.explanation.search import (
     ClaimSets,
-    CoarseToFine,
     RandomSubsets,
     SampledSearch,
     exact_sets,
+    first_prefixes,
 )
-from rulerag.explanation.units import LEVELS, Priors, opened, scores_of
+from rulerag.explanation.units import LEVELS, opened
 from rulerag.text import normalize_answer
 from rulerag.views import Picture, lattice_picture
 
@@ -98,15 +98,24 @@ class Event:
 EventHook = Callable[[Event], object]
 
 
+@dataclass
+class _Progress:
+    """A claim, what decides whether an output makes it, and what is known of it."""
+
+    claim: Claim
+    makes: Predicate
+    sets: ClaimSets | None = None
+    attributions: tuple[Attribution, ...] = ()
+
+
 class ExplanationRun:
     """Explains one answer as far as it is allowed to, and can go on.
 
     Args:
-        asked: the answer function with question and documents.
+        function: the answer function with question and documents.
         settings: how it is explained.
         judging: what decides.
         origin: where the answer comes from.
-        expected: places of what probably decides; it is looked into first.
 
     Attributes:
         failure: what the answer function failed with, where that ended the last run early.
@@ -114,31 +123,28 @@ class ExplanationRun:
 
     def __init__(
         self,
-        asked: AskedFunction,
+        function: AnswerFunction,
         settings: ExplainSettings,
         judging: Judging,
         origin: Origin,
-        expected: Sequence[int] = (),
     ) -> None:
-        self.asked, self.settings, self.origin = asked, settings, origin
-        self.engine = ProbeEngine.of_asked(asked, on_batch=self._batch)
+        self.function, self.settings, self.origin = function, settings, origin
+        self.engine = ProbeEngine.from_answer_function(
+            function, on_batch=lambda: self._on_event(Event("calls", self))
+        )
         self.failure: ExplanationError | None = None
         self._judging, self._text = judging, origin.text
-        self._full, self._places = full_mask(asked.num_sources), asked.context.places
+        self._full, self._places = full_mask(function.num_sources), function.context.places
         self._exact = settings.exact_up_to(own=origin.own)
-        self._width = asked.workers if settings.hurry else 1
+        self._width = function.workers if settings.hurry else 1
         self._draws = RandomSubsets(
-            asked.num_sources,
+            function.num_sources,
             settings.validity,
             settings.confidence,
             settings.seed,
             settings.subsets,
         )
-        self._expected = frozenset(expected)
-        self._claims: list[Claim] = []
-        self._predicates: list[Predicate] = []
-        self._sets: list[ClaimSets | None] = []
-        self._attributions: dict[int, tuple[Attribution, ...]] = {}
+        self._claims: list[_Progress] = []
         self._scoring: ProbeEngine | None = None
         self._ended = ""
         self._on_event: EventHook = lambda event: None
@@ -146,7 +152,7 @@ class ExplanationRun:
     @property
     def calls(self) -> int | None:
         """How many calls the settings allow."""
-        return self.settings.calls(self.asked.num_sources, own=self.origin.own)
+        return self.settings.calls(self.function.num_sources, own=self.origin.own)
 
     @property
     def full_output(self) -> str | None:
@@ -155,7 +161,7 @@ class ExplanationRun:
 
     def cancel(self) -> None:
         """Stop asking, with what is certain so far; from any thread."""
-        self.asked.cancel()
+        self.function.cancel()
 
     def run(
         self,
@@ -175,17 +181,17 @@ class ExplanationRun:
             PredicateError: what decides about outputs failed.
             SamplingError: a generator answers by chance.
         """
-        self.asked.reopen(max_seconds)
+        self.function.reopen(max_seconds)
         self.engine.allow(budget)
         self._on_event = on_event or (lambda event: None)
         self._ended, self.failure = "", None
         try:
             self._begin()
             self._on_event(Event("answer", self))
-            for place, sets in enumerate(self._sets):
-                if sets is None or not sets.complete:
-                    self._explain(place)
-                self._attribute(place)
+            for place, one in enumerate(self._claims):
+                if one.sets is None or not one.sets.complete:
+                    self._explain(place, one)
+                self._attribute(one)
                 self._on_event(Event("claim", self, place))
         except SamplingError:
             raise
@@ -222,31 +228,29 @@ class ExplanationRun:
         Raises:
             ConfigError: there is no such level, or nothing to cut.
         """
-        context, chosen = self.asked.context, set(places)
+        context = self.function.context
         units = opened(context.units, places, context.whole, level)
-        whole = {unit.passage.label for n, unit in enumerate(context.units) if n not in chosen}
-        expected = [n for n, unit in enumerate(units) if unit.passage.label not in whole]
         finest = max((unit.level for unit in units), key=LEVELS.index)
         # Other subsets than those that led here.
         changed = {"seed": self.settings.seed + 1, "level": finest}
         settings = ExplainSettings.joined(self.settings, changed)
-        asked, origin = (
-            self.asked.finer(context.finer(units)),
-            replace(self.origin, text=self._text),
+        origin = replace(self.origin, text=self._text)
+        return ExplanationRun(
+            self.function.finer(context.finer(units)), settings, self._judging, origin
         )
-        return ExplanationRun(asked, settings, self._judging, origin, expected)
 
     def explain_claim(self, claim: Claim) -> ExplainedClaim:
         """What any part of the answer rests on."""
-        self.asked.reopen(None)
+        self.function.reopen(None)
         self.engine.allow(None)
-        predicate = self._predicate(claim.text)
-        *_, (_, sets) = self._search(claim, predicate)
-        return self._explained_claim(claim, predicate, sets)
+        one = _Progress(claim, self._predicate(claim.text))
+        for _ in self._search(one):
+            pass
+        return self._explained_claim(one)
 
     def makes(self, place: int, output: str) -> bool:
         """Whether an output makes the claim at a place."""
-        return bool(self._predicates[place](output))
+        return bool(self._claims[place].makes(output))
 
     def attribution(
         self, place: int, method: str, samples: int | None, budget: int | None
@@ -259,10 +263,14 @@ class ExplanationRun:
             samples: of the explainer.
             budget: so many further calls.
         """
-        self.asked.reopen(None)
+        self.function.reopen(None)
         self.engine.allow(budget)
         values, enough = attributions(
-            self.engine, self._predicates[place], [method], samples=samples, seed=self.settings.seed
+            self.engine,
+            self._claims[place].makes,
+            [method],
+            samples=samples,
+            seed=self.settings.seed,
         )
         if not enough or not values:
             raise ProbeBudgetError(
@@ -272,111 +280,92 @@ class ExplanationRun:
 
     def lattice(self, place: int) -> Picture:
         """What is known of the subsets for one claim, drawn; asks nothing."""
-        outputs = self.engine.answered()
+        outputs, one = self.engine.answered(), self._claims[place]
         masks = list(outputs)
-        values = PredicateValues(self._predicates[place], self.engine.outputs)
+        values = PredicateValues(one.makes, self.engine.outputs)
         made = values(self.engine.known_codes(masks)).tolist()
-        sets = self._sets[place] or ClaimSets()
+        sets = one.sets or ClaimSets()
         return lattice_picture(
-            [self.asked.context.passages[place].called for place in self._places],
+            [self.function.context.passages[place].called for place in self._places],
             dict(zip(masks, made, strict=True)),
             [mask_of(one) for one in sets.retention],
             outputs=outputs,
-            title=f"Which documents are enough for “{self._claims[place].text}”",
+            title=f"Which documents are enough for “{one.claim.text}”",
         )
 
     # --- asking ----
 
-    def _batch(self, *_: object) -> None:
-        self._on_event(Event("calls", self))
-
     def _begin(self) -> None:
         """Ask the whole prompt, as often as wanted, and none; random subsets fill free places."""
-        engine, asked, later = self.engine, self.asked, list[int]()
-        if asked.num_sources > self._exact and not self.settings.each:
+        engine, function, later = self.engine, self.function, list[int]()
+        if function.num_sources > self._exact and not self.settings.each:
             later = [mask for mask in self._draws.round(0) if mask not in (self._full, 0)]
         repeats = self.settings.repeats or (1 if self.origin.deterministic else 2)
-        missing, left = max(0, repeats - 1 - len(asked.repeats)), engine.left
+        missing, left = max(0, repeats - 1 - len(function.repeats)), engine.left
         if missing and (left is None or left - 2 >= missing):
-            asked.repeat(missing)
+            function.repeat(missing)
             engine.allow(None if left is None else left - missing)
         else:
             missing = 0
-        free = max(0, asked.workers - missing - 2)
+        free = max(0, function.workers - missing - 2)
         if later and free and self.settings.hurry:
-            later = [*self._first_splits(free + 1), *later]
-        if asked.num_sources or not asked.context.passages:
+            later = [*first_prefixes(function.num_sources, free + 1), *later]
+        if function.num_sources or not function.context.passages:
             engine.probe([self._full, 0], list(dict.fromkeys(later))[:free])
         if self._text is None:
             self._text = engine.probe([self._full])[0]
         elif self.origin.deterministic:
-            refuse_chance(asked, self.full_output, self._text)
+            refuse_chance(function, self.full_output, self._text)
         if not self._claims:
             self._make_claims(self._text)
-
-    def _first_splits(self, width: int) -> list[int]:
-        """What the search asks first, unless the answer's words tell it to begin elsewhere."""
-        if self._text is not None and not self._claims:
-            self._make_claims(self._text)
-        claim = self._claims[0] if self._claims else Claim("", 0, 0)
-        return self._order(claim).first(self.asked.num_sources, width)
 
     def _make_claims(self, text: str) -> None:
         left = len(text) - len(text.lstrip())
         whole = Claim(text.strip(), left, left + len(text.strip()))
         cut = self._judging.predicate is None and not self.settings.whole and not is_refusal(text)
-        self._claims = (split_claims(text) if cut else [whole]) or [whole]
-        self._predicates = [self._predicate(claim.text) for claim in self._claims]
-        self._sets = [None] * len(self._claims)
+        claims = (split_claims(text) if cut else [whole]) or [whole]
+        self._claims = [_Progress(claim, self._predicate(claim.text)) for claim in claims]
 
     def _predicate(self, claim: str) -> Predicate:
         own = self._judging
         if own.predicate is not None:
             return own.predicate
-        texts = [passage.text for passage in self.asked.context.whole]
-        return SameClaim(claim, self.asked.question, texts, own.entailment, own.judge)
+        texts = [passage.text for passage in self.function.context.whole]
+        return SameClaim(claim, self.function.question, texts, own.entailment, own.judge)
 
-    def _search(self, claim: Claim, predicate: Predicate) -> Iterator[tuple[str, ClaimSets]]:
-        """What a claim rests on, again and again as more is known."""
-        if self.asked.num_sources <= self._exact:
-            yield "claim", exact_sets(self.engine, predicate)
+    def _search(self, one: _Progress) -> Iterator[str]:
+        """Find what a claim rests on; says what became known as soon as it stands there."""
+        if self.function.num_sources <= self._exact:
+            one.sets = exact_sets(self.engine, one.makes)
             return
-        search = SampledSearch(
-            self.engine,
-            predicate,
-            self._draws,
-            each=self.settings.each,
-            width=self._width,
-            order=self._order(claim),
-        )
+        each, width = self.settings.each, self._width
+        search = SampledSearch(self.engine, one.makes, self._draws, each=each, width=width)
         for kind in search.run():
-            yield kind, search.sets()
-        yield "claim", search.sets()
+            one.sets = search.sets()
+            yield kind
+        one.sets = search.sets()
 
-    def _explain(self, place: int) -> None:
-        before = self._sets[place]
-        for kind, sets in self._search(self._claims[place], self._predicates[place]):
-            self._sets[place] = sets
-            if kind != "claim":
-                self._on_event(Event(kind, self, place))
-            self._ended = self._ended or sets.ended
-        now = self._sets[place]
+    def _explain(self, place: int, one: _Progress) -> None:
+        before = one.sets
+        for kind in self._search(one):
+            self._on_event(Event(kind, self, place))
+        now = one.sets
+        self._ended = self._ended or (now.ended if now else "")
         if before and before.retention and now and not (now.complete or now.retention):
-            self._sets[place] = before
+            one.sets = before
 
-    def _attribute(self, place: int) -> None:
+    def _attribute(self, one: _Progress) -> None:
         """The numbers that are wanted beside the sets."""
-        settings, score = self.settings, self._predicates[place]
-        methods, known = settings.attribution, self._attributions.get(place, ())
-        if len(known) == len(methods):
+        settings, methods = self.settings, self.settings.attribution
+        if len(one.attributions) == len(methods):
             return
         chosen: dict[str, Any] = {"samples": settings.samples, "seed": settings.seed}
         if settings.value == "verdict":
-            values, enough = attributions(self.engine, score, methods, **chosen)
+            values, enough = attributions(self.engine, one.makes, methods, **chosen)
         else:
             values, enough = self._of_log_probability(methods, chosen)
             values = tuple(replace(v, method=f"{v.method}, {settings.value}") for v in values)
-        self._attributions[place] = values
+        one.attributions = values
         if not enough:
             self._ended = self._ended or "the budget did not last for every attribution"
 
@@ -394,50 +383,25 @@ class ExplanationRun:
             self.engine.allow(left - (self._scoring.num_probes - before))
         return values
 
-    @cached_property
-    def _priors(self) -> Priors:
-        """What scores and a coarser explanation say of each source."""
-        context, signs = self.asked.context, list[list[float]]()
-        sources = [context.units[place] for place in self._places]
-        if scores := scores_of(context.documents):
-            signs.append([max(scores[n] for n, _, _ in unit.spans) for unit in sources])
-        signs.append([float(place in self._expected) for place in self._places])
-        return Priors([unit.passage.text for unit in sources], signs)
-
-    def _order(self, claim: Claim) -> CoarseToFine:
-        """What is tried first for one claim among many documents."""
-        inside = [self.asked.context.units[place].inside for place in self._places]
-        groups = [
-            [(*path[:depth], *([n] if len(path) < depth else [])) for n, path in enumerate(inside)]
-            for depth in range(1, 1 + max(map(len, inside), default=0))
-        ]
-        return CoarseToFine(groups, self._priors.weights(claim.text))
-
     # --- what is known ----
 
     def explanation(self) -> Explanation:
         """Everything that is known so far."""
-        claims = tuple(
-            replace(
-                self._explained_claim(claim, self._predicates[place], self._sets[place]),
-                attributions=self._attributions.get(place, ()),
-            )
-            for place, claim in enumerate(self._claims)
-        )
-        asked, price = self.asked, self.settings.price
+        claims = tuple(map(self._explained_claim, self._claims))
+        function, price = self.function, self.settings.price
         scored = self._scoring
-        characters = asked.prompt_characters, asked.answer_characters
+        characters = function.prompt_characters, function.answer_characters
         tokens = [number // CHARACTERS_A_TOKEN for number in characters]
         made = Explanation(
-            question=asked.question,
+            question=function.question,
             text=self._text or "",
-            documents=asked.context.passages,
+            documents=function.context.passages,
             claims=claims,
             empty=self.engine.output(0),
-            num_calls=asked.calls + (scored.num_probes if scored else 0),
+            num_calls=function.calls + (scored.num_probes if scored else 0),
             seconds=self.engine.seconds + (scored.seconds if scored else 0.0),
             complete=all(claim.complete for claim in claims) and not self._ended,
-            repeats=tuple(asked.repeats),
+            repeats=tuple(function.repeats),
             tokens=sum(tokens),
             money=None if price is None else sum(map(operator.mul, tokens, price)) / 1e6,
             chain=self.origin.chain,
@@ -448,12 +412,11 @@ class ExplanationRun:
 
     def _outputs(self) -> list[str]:
         """What was answered to the whole prompt, each time."""
-        return [one for one in (self.full_output, *self.asked.repeats) if one is not None]
+        return [one for one in (self.full_output, *self.function.repeats) if one is not None]
 
-    def _explained_claim(
-        self, claim: Claim, predicate: Predicate, sets: ClaimSets | None
-    ) -> ExplainedClaim:
-        known, outputs = sets or ClaimSets(complete=False), self._outputs()
+    def _explained_claim(self, one: _Progress) -> ExplainedClaim:
+        claim, predicate = one.claim, one.makes
+        known, outputs = one.sets or ClaimSets(complete=False), self._outputs()
         own = self._judging.predicate is not None
         return ExplainedClaim(
             claim.text,
@@ -469,6 +432,7 @@ class ExplanationRun:
             ),
             stable=sum(map(bool, map(predicate, outputs))) / len(outputs) if outputs else 1.0,
             complete=known.complete,
+            attributions=one.attributions,
             steps=getattr(predicate, "steps", {}),
         )
 
@@ -481,7 +445,7 @@ class ExplanationRun:
 
 
 def refuse_chance(
-    asked: AskedFunction,
+    function: AnswerFunction,
     second: str | None,
     text: str,
     read: Callable[[str], str] = lambda output: output,
@@ -492,8 +456,8 @@ def refuse_chance(
     has its reasons, such as another build since.
 
     Args:
-        asked: asks it with all documents.
-        second: what it said then; None where it was not asked.
+        function: asks it with all documents.
+        second: what it said then; None where it was not function.
         text: what it said first.
         read: the answer in what it says.
 
@@ -502,12 +466,7 @@ def refuse_chance(
     """
     if second is None or normalize_answer(read(second)) == normalize_answer(text):
         return
-    if not asked.repeats:
-        asked.repeat(1)
-        asked([])
-    third = asked.repeats[-1]
-    if normalize_answer(read(third)) != normalize_answer(read(second)):
-        raise SamplingError(
-            f"the generator says {read(second)!r} and then {read(third)!r} to the same request",
-            hint="decode greedily, or let several tries vote (votes, VotingGenerator)",
-        )
+    if not function.repeats:
+        function.repeat(1)
+        function([])
+    refuse_another_answer(read(second), read(function.repeats[-1]))

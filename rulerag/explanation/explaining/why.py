@@ -6,11 +6,14 @@ import asyncio
 import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from rulerag.composition import check_choice
-from rulerag.errors import ConfigError, DataFormatError, ExplanationError
+from rulerag.errors import ConfigError, DataFormatError, ExplanationError, needs_package
 from rulerag.explanation.attribution import Attribution, rule_surrogate
 from rulerag.explanation.claims import claim_at
 from rulerag.explanation.explaining.records import ExplainedClaim, Explanation
@@ -225,10 +228,17 @@ class Why:
         Raises:
             MissingDependencyError: shap is not installed.
         """
-        from rulerag.explanation.explaining.export import shap_explanation
+        with needs_package("shap", "shap"):
+            shap = import_module("shap")
 
+        values = self.attribution(claim, method)
         texts = [document.text for document in self.documents if document.text.strip()]
-        return shap_explanation(self.attribution(claim, method), texts)
+        return shap.Explanation(
+            values=np.array(values.values),
+            base_values=values.empty or 0.0,
+            data=np.array(texts, dtype=object),
+            feature_names=list(values.names),
+        )
 
     async def stream(
         self, budget: int | None = None, *, max_seconds: float | None = None
@@ -297,14 +307,31 @@ class Why:
         return text
 
     def to_dataframe(self) -> Any:
-        """A pandas table, one row a claim and document: its roles, and whether it is in every set.
+        """A pandas table with one row for each claim and document.
+
+        Columns: ``claim``, ``claim_text``, ``document``, ``title``, ``text``; ``source`` (stands in
+        a minimal set that is enough), ``necessary`` (in each of them), ``sufficient`` (alone one of
+        them) and ``spoiler``.
 
         Raises:
             MissingDependencyError: pandas is not installed.
         """
-        from rulerag.explanation.explaining.export import dataframe
+        with needs_package("pandas", "pandas"):
+            pandas = import_module("pandas")
 
-        return dataframe(self.explanation)
+        columns = ["claim", "claim_text", "document", "title", "text"]
+        columns += ["source", "necessary", "sufficient", "spoiler"]
+        rows = []
+        for number, claim in enumerate(self.claims):
+            sets = claim.retention
+            against = {place for one in claim.spoilers for place in one.documents}
+            for document in self.documents:
+                place = document.index
+                about = number, claim.text, place, document.title, document.text
+                necessary = bool(sets) and all(place in one for one in sets)
+                alone = frozenset({place}) in sets
+                rows.append((*about, place in claim.sources, necessary, alone, place in against))
+        return pandas.DataFrame(rows, columns=columns)
 
     def __str__(self) -> str:
         return "\n".join(explanation_lines(self.explanation))

@@ -1,18 +1,15 @@
-"""How faithful explanations are: attributions, rules, claims and self-explanations."""
+"""How faithful explanations are: rules, claims and self-explanations."""
 
 from typing import TYPE_CHECKING
 
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.faithfulness.attributions import (
-        comprehensiveness,
-        linear_datamodeling_score,
-        sufficiency,
-        unasked_subsets,
+    from rulerag.explanation.faithfulness.answers import (
+        ClaimFaithfulness,
+        claim_faithfulness,
+        mean_rule_faithfulness,
     )
-    from rulerag.explanation.faithfulness.claims import ClaimFaithfulness, claim_faithfulness
-    from rulerag.explanation.faithfulness.rules import mean_rule_faithfulness
     from rulerag.explanation.faithfulness.self_explanations import (
         SelfFaithfulness,
         SelfFaithfulnessSummary,

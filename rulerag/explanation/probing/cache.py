@@ -1,9 +1,10 @@
 """Answers kept on disk: what was asked once, by any process, is not asked again.
 
 The key of an answer is what the generator reads of the request
-(:mod:`~rulerag.explanation.probing.asking`) with the generator's fingerprint (weights, template,
-decoding), so that another model or another prompt never meets an answer that is not its own. Beside
-the key stands which build of the model answered, where it is known (``system_fingerprint``).
+(:mod:`~rulerag.explanation.probing.generators`) with the generator's fingerprint (weights,
+template, decoding), so that another model or another prompt never meets an answer that is not its
+own. Beside the key stands which build of the model answered, where it is known
+(``system_fingerprint``).
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from rulerag.errors import ConfigError, DataFormatError, OutputError
-from rulerag.explanation.probing.asked import check_cancelled
-from rulerag.explanation.probing.asking import (
+from rulerag.explanation.probing.answer_function import check_cancelled
+from rulerag.explanation.probing.generators import (
     WrappedGenerator,
     arrivals,
     endpoint_changed,

@@ -8,9 +8,11 @@ one call to the next: decode greedily.
 
 from __future__ import annotations
 
+import itertools
 import operator
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -19,8 +21,8 @@ import numpy.typing as npt
 
 from rulerag.errors import ConfigError, ExplanationError, ProbeBudgetError, RuleRAGError
 from rulerag.explanation.lattice import Masks, kept_indices, mask_of
-from rulerag.explanation.probing.asked import AskedFunction, Kept
-from rulerag.explanation.probing.reader import asked_generator
+from rulerag.explanation.probing.answer_function import AnswerFunction, Kept
+from rulerag.explanation.probing.reader import answer_function_of
 from rulerag.explanation.units import Context
 from rulerag.protocols import Generator
 from rulerag.types import GenerationRequest
@@ -49,7 +51,7 @@ class ProbeEngine:
         max_probes: how many distinct subsets may be asked; no limit by default.
         batch_size: how many subsets one call of ``answer`` gets at most.
         together: how many subsets ``answer`` answers in the time of one.
-        on_batch: called with the number of probes and the seconds of each batch that was answered.
+        on_batch: called after each batch that was answered.
 
     Attributes:
         max_probes: how many distinct subsets may be asked in all; None for no limit.
@@ -70,7 +72,7 @@ class ProbeEngine:
         max_probes: int | None = None,
         batch_size: int = _DEFAULT_BATCH,
         together: int = 1,
-        on_batch: Callable[[int, float], object] | None = None,
+        on_batch: Callable[[], object] = lambda: None,
     ) -> None:
         limits = [("num_sources", num_sources, 0), ("batch_size", batch_size, 1)]
         limits += [("together", together, 1)]
@@ -87,7 +89,7 @@ class ProbeEngine:
         self.max_probes = max_probes
         self.num_probes = 0
         self.seconds = 0.0
-        self.on_batch = on_batch
+        self._on_batch = on_batch
         self._together = together
         self._answer = answer
         self._batch_size = batch_size
@@ -116,7 +118,6 @@ class ProbeEngine:
         context: Context | None = None,
         *,
         max_probes: int | None = None,
-        on_batch: Callable[[int, float], object] | None = None,
     ) -> ProbeEngine:
         """An engine over a generator: query and rules stay, parts of the documents go.
 
@@ -125,7 +126,6 @@ class ProbeEngine:
             request: the whole request.
             context: its documents cut into sources; each document is one by default.
             max_probes: how many distinct subsets may be asked.
-            on_batch: called with the number of probes and the seconds of each batch.
 
         Raises:
             ExplanationError: there is no source.
@@ -137,24 +137,24 @@ class ProbeEngine:
         if not context.places:
             hint = "give at least one document with a text"
             raise ExplanationError("there is no source to keep or remove", hint=hint)
-        asked = asked_generator(generator, request, context)
-        return cls.of_asked(asked, max_probes=max_probes, on_batch=on_batch)
+        function = answer_function_of(generator, request, context)
+        return cls.from_answer_function(function, max_probes=max_probes)
 
     @classmethod
-    def of_asked(cls, asked: AskedFunction, **options: Any) -> ProbeEngine:
+    def from_answer_function(cls, function: AnswerFunction, **options: Any) -> ProbeEngine:
         """An engine over a function of documents.
 
         Args:
-            asked: the function, with its documents.
+            function: the function, with its documents.
             options: what else the class takes.
         """
-        passages = [asked.context.passages[place] for place in asked.context.places]
+        passages = [function.context.passages[place] for place in function.context.places]
         return cls(
-            asked,
+            function,
             len(passages),
             names=[one.label for one in passages],
             texts=[one.text for one in passages],
-            together=asked.workers,
+            together=function.workers,
             **options,
         )
 
@@ -220,14 +220,14 @@ class ProbeEngine:
         """Ask what is not known yet; one thread at a time."""
         wanted = self._store.unknown(masks)
         if 0 < len(wanted) < self._together and besides:
-            wanted = self._filled(wanted, besides)
+            most = self._together if self.left is None else min(self._together, self.left)
+            later = self._store.unknown(list(besides))
+            joined = dict.fromkeys([*map(int, wanted), *map(int, later)])
+            wanted = list(joined)[: max(most, len(wanted))]
         allowed = len(wanted) if self.left is None else min(len(wanted), self.left)
         for start in range(0, allowed, self._batch_size):
-            batch = wanted[start : min(start + self._batch_size, allowed)]
-            before = self.seconds
-            self._learn_batch(batch)
-            if self.on_batch is not None:
-                self.on_batch(len(batch), self.seconds - before)
+            self._ask(wanted[start : min(start + self._batch_size, allowed)])
+            self._on_batch()
         if allowed < len(wanted):
             raise ProbeBudgetError(
                 f"the budget of {self.max_probes} probes is used up, "
@@ -235,61 +235,45 @@ class ProbeEngine:
                 hint="allow more with max_probes, or explain fewer sources",
             )
 
-    def _filled(self, wanted: Masks | Sequence[int], besides: Sequence[int]) -> list[int]:
-        """Subsets that are wanted, and as many of those wanted later as take no more time."""
-        most = self._together if self.left is None else min(self._together, self.left)
-        later = self._store.unknown(list(besides))
-        joined = dict.fromkeys([*map(int, wanted), *map(int, later)])
-        return list(joined)[: max(most, len(wanted))]
-
-    def _learn_batch(self, batch: Masks | list[int]) -> None:
+    def _ask(self, batch: Masks | list[int]) -> None:
+        """Ask one batch; what had been answered when it failed, or was interrupted, is kept."""
         kept = kept_indices(batch, self.num_sources)
-        try:
-            outputs = self._ask(kept)
-        except BaseException:
-            # What had been answered when it failed, or was interrupted, is kept.
-            arrived: dict[Kept, str] = getattr(self._answer, "arrived", {})
-            pairs = zip(map(int, batch), kept, strict=True)
-            known = {mask: arrived[one] for mask, one in pairs if one in arrived}
-            self._store.record(list(known), list(known.values()))
-            self.num_probes += len(known)
-            raise
-        try:
-            self._store.record(batch, outputs)
-        except TypeError:
-            index = next((i for i, text in enumerate(outputs) if not isinstance(text, str)), 0)
-            raise ExplanationError(
-                f"the model returned {type(outputs[index]).__name__} instead of a text for the "
-                f"subset that keeps the sources {', '.join(map(str, kept[index])) or 'none'}",
-                hint="return texts, an empty one for no answer",
-            ) from None
-        self.num_probes += len(batch)
-
-    def _ask(self, kept: list[Kept]) -> Sequence[str]:
-        """One output for each subset."""
-        first = f"sources {', '.join(map(str, kept[0]))}" if kept[0] else "no source"
-        about = f"({len(kept)} subsets asked, the first keeps {first})"
         start = time.perf_counter()
         try:
             outputs = self._answer(kept)
-        except RuleRAGError:
-            raise
-        except Exception as error:
+        except BaseException as error:
+            arrived: dict[Kept, str] = getattr(self._answer, "arrived", {})
+            pairs = zip(map(int, batch), kept, strict=True)
+            known = {mask: arrived[one] for mask, one in pairs if one in arrived}
+            self._record(list(known), list(known.values()))
+            if isinstance(error, RuleRAGError) or not isinstance(error, Exception):
+                raise
             raise ExplanationError(
-                f"the model failed with {type(error).__name__}: {error} {about}",
+                f"the model failed with {type(error).__name__}: {error} {_about(kept)}",
                 hint="what was answered before is kept; probing again goes on from there",
             ) from error
         finally:
             self.seconds += time.perf_counter() - start
         if isinstance(outputs, str) or not isinstance(outputs, Iterable):
-            wanted = f"expected a list of {len(kept)} texts {about}"
+            wanted = f"expected a list of {len(kept)} texts {_about(kept)}"
             raise ExplanationError(f"the model returned {type(outputs).__name__}, {wanted}")
         texts = outputs if isinstance(outputs, list | tuple) else list(outputs)
         if len(texts) != len(kept):
             what = f"the model returned {len(texts)} outputs for {len(kept)} subsets"
             hint = "return one output for each subset, in the order given"
             raise ExplanationError(what, hint=hint)
-        return texts
+        if not all(issubclass(kind, str) for kind in set(map(type, texts))):
+            place = next(n for n, one in enumerate(texts) if not isinstance(one, str))
+            raise ExplanationError(
+                f"the model returned {type(texts[place]).__name__} instead of a text for the "
+                f"subset that keeps the sources {', '.join(map(str, kept[place])) or 'none'}",
+                hint="return texts, an empty one for no answer",
+            )
+        self._record(batch, texts)
+
+    def _record(self, batch: Masks | list[int], texts: Sequence[str]) -> None:
+        self._store.record(batch, texts)
+        self.num_probes += len(batch)
 
     def _mask(self, subset: int | Iterable[int]) -> int:
         many, count = isinstance(subset, Iterable), self.num_sources
@@ -306,27 +290,19 @@ class ProbeEngine:
         return mask_of(indices) if many else indices[0]
 
 
-class _Codes(dict[str, int]):
-    """Texts to codes 0, 1, 2 … in order of appearance; an unknown text gets the next code."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.texts: list[str] = []
-
-    def __missing__(self, text: str) -> int:
-        if not isinstance(text, str):
-            raise TypeError(type(text).__name__)
-        self.texts.append(text)
-        self[text] = len(self.texts) - 1
-        return self[text]
+def _about(kept: Sequence[Kept]) -> str:
+    """A batch in words."""
+    first = f"sources {', '.join(map(str, kept[0]))}" if kept[0] else "no source"
+    return f"({len(kept)} subsets asked, the first keeps {first})"
 
 
 class _OutputStore:
     """The outputs of the subsets asked so far, as codes: every distinct text is kept once."""
 
     def __init__(self, num_sources: int) -> None:
-        self._codes = _Codes()
-        self.texts = self._codes.texts
+        # A text that is new gets the next code.
+        self._codes: defaultdict[str, int] = defaultdict(itertools.count().__next__)
+        self.texts: list[str] = []
         self._sparse: dict[int, int] = {}
         self._dense: npt.NDArray[np.int32] | None = None
         if num_sources <= _DENSE_SOURCES:
@@ -358,13 +334,10 @@ class _OutputStore:
         return first_seen
 
     def record(self, masks: Masks | Sequence[int], outputs: Sequence[str]) -> None:
-        """Keep the output of each mask.
-
-        Raises:
-            TypeError: an output is no text.
-        """
+        """Keep the output of each mask."""
         code = self._codes.__getitem__
         codes = np.fromiter(map(code, outputs), dtype=np.int32, count=len(outputs))
+        self.texts += itertools.islice(self._codes, len(self.texts), None)
         if self._dense is not None:
             self._dense[np.asarray(masks, dtype=np.int64)] = codes
         else:

@@ -10,36 +10,24 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from rulerag.errors import ConfigError
-from rulerag.explanation.probing.asking import WrappedGenerator
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
 from rulerag.explanation.probing.engine import ProbeEngine
+from rulerag.explanation.probing.generators import WrappedGenerator
 from rulerag.explanation.units import Context
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Generator
 from rulerag.types import Completion, GenerationRequest
 
 
-def check_value(value: str, generator: object, attribution: Sequence[str]) -> None:
-    """Refuse, before any work is done, a value that attribution could not explain.
+def refuse_without_scores(generator: object) -> None:
+    """Refuse a generator that does not tell how probable a given text is, and what it writes.
 
     Raises:
-        ConfigError: nothing is to be attributed to sources, or the generator gives no
-            log-probabilities.
+        ConfigError: it does not.
     """
-    if value == "verdict":
-        return
-    _refuse_without_scores(generator)
-    if not attribution:
-        what = f"the {value} is a value of sources, and no method is named"
-        hint = "name one with attribution, such as guided or linear"
-        raise ConfigError(what, key="value", hint=hint)
-
-
-def _refuse_without_scores(generator: object) -> None:
-    """Refuse a generator that does not tell how probable a given text is, and what it writes."""
     if not all(callable(getattr(generator, name, None)) for name in ("score", "write")):
         what = f"{type(generator).__name__} gives no log-probability of a text"
         hint = "a local language model does (generator type huggingface); or explain verdicts"
@@ -62,7 +50,7 @@ class ResponseScorer(WrappedGenerator):
     """
 
     def __init__(self, generator: object, response: str) -> None:
-        _refuse_without_scores(generator)
+        refuse_without_scores(generator)
         super().__init__(generator)
         self.response = response
 
@@ -101,7 +89,6 @@ def response_engine(
     *,
     cache: AnswerCache | None = None,
     max_probes: int | None = None,
-    on_batch: Callable[[int, float], object] | None = None,
 ) -> ProbeEngine:
     """An engine over the log-probability of what a generator writes for a request.
 
@@ -114,7 +101,6 @@ def response_engine(
         context: its documents cut into sources; each document is one by default.
         cache: where the response and its log-probabilities are kept.
         max_probes: how many distinct subsets may be scored; writing the response is one more call.
-        on_batch: called with the number of probes and the seconds of each batch.
 
     Raises:
         ConfigError: the generator gives no log-probabilities.
@@ -125,9 +111,7 @@ def response_engine(
     def cached(one: Generator) -> Generator:
         return one if cache is None else CachedGenerator(one, cache)
 
-    _refuse_without_scores(generator)
+    refuse_without_scores(generator)
     response = cached(_Writer(generator)).generate([request])[0].text
     scorer = cached(ResponseScorer(generator, response))
-    return ProbeEngine.from_generator(
-        scorer, request, context, max_probes=max_probes, on_batch=on_batch
-    )
+    return ProbeEngine.from_generator(scorer, request, context, max_probes=max_probes)

@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, EmptyCompletionError, GenerationError, PredicateError
-from rulerag.explanation.probing.asking import refuse_sampling_generator
+from rulerag.explanation.probing.generators import refuse_sampling_generator
 from rulerag.protocols import Generator
 from rulerag.text import contains_answer, exact_match, normalize_answer, shortened
 from rulerag.types import GenerationRequest, Query, SelfExplanation

@@ -8,8 +8,8 @@ from dataclasses import replace
 from itertools import chain
 from typing import Any
 
-from rulerag.explanation.probing.asked import AskedFunction
-from rulerag.explanation.probing.asking import (
+from rulerag.explanation.probing.answer_function import AnswerFunction
+from rulerag.explanation.probing.generators import (
     arrivals,
     endpoint_changed,
     refuse_sampling_generator,
@@ -22,14 +22,14 @@ from rulerag.types import Document, GenerationRequest
 _STREAMS = 8
 
 
-def asked_generator(
+def answer_function_of(
     generator: Generator,
     request: GenerationRequest,
     context: Context,
     *,
     workers: int = _STREAMS,
     **options: Any,
-) -> AskedFunction:
+) -> AnswerFunction:
     """A generator as a function of documents; query and guiding rules stay as they are.
 
     One that streams (an endpoint) is asked call by call, so that calls can be dropped one by one;
@@ -40,7 +40,7 @@ def asked_generator(
         request: query and rules; its documents are those of the context.
         context: the documents, and what is kept or removed of them.
         workers: how many calls of one that streams run at once.
-        options: ``known`` and ``together`` of :class:`AskedFunction`.
+        options: ``known`` and ``together`` of :class:`AnswerFunction`.
 
     Raises:
         SamplingError: the generator decodes by chance.
@@ -51,9 +51,9 @@ def asked_generator(
     reader = _Reader(generator, request, checked=context.removal == "replace")
     refuse_unread_documents(generator, reader.request(context.documents))
     if callable(getattr(generator, "stream", None)):
-        return AskedFunction(reader.one, request.query.text, context, workers=workers, **options)
+        return AnswerFunction(reader.one, request.query.text, context, workers=workers, **options)
     question = request.query.text
-    return AskedFunction(reader.many, question, context, workers=1, batched=True, **options)
+    return AnswerFunction(reader.many, question, context, workers=1, batched=True, **options)
 
 
 class _Reader:

@@ -8,16 +8,19 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.records.certificate import SUBSETS, Certificate, OfSize, percent
     from rulerag.explanation.records.record import Record
     from rulerag.explanation.records.rules import (
+        SUBSETS,
+        Certificate,
         CertifiedRules,
         DocumentSet,
         ExactRules,
+        OfSize,
         SourceRule,
         SourceRules,
         Spoiler,
         check_kind,
+        percent,
     )
 else:
     __getattr__ = lazy_names(__name__)

@@ -5,7 +5,7 @@ that assumption it finds every minimal set that holds and proves that there is n
 without one of them lies inside a set that was seen to fail. Where the assumption is wrong, that
 proof stands all the same, since a set inside a failing one is the source of no valid rule; what
 has to be shown otherwise is that the sets found are valid
-(:mod:`~rulerag.explanation.search.bets`).
+(:mod:`~rulerag.explanation.search.sampling`).
 
 A set is the sources that a rule speaks of: for a retention rule those kept, for an omission rule
 those removed. Either way a rule is valid when the condition holds for the set and for everything
@@ -24,9 +24,9 @@ import itertools
 import math
 import operator
 import random
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
 
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
 from rulerag.explanation.probing import Predicate, PredicateValues, ProbeEngine
@@ -34,22 +34,6 @@ from rulerag.explanation.records import check_kind
 
 _RETRIES, _LARGEST_BATCH = 2, 256
 _NEIGHBOURS, _AWAY = 12, 0.1
-
-
-class Condition(Protocol):
-    """A condition on sets of sources, given as masks."""
-
-    def hold(self, masks: Sequence[int]) -> list[bool]:
-        """Whether the condition holds for each set; asks what is not known."""
-        ...
-
-    def refuted(self, mask: int) -> bool:
-        """Whether it is known to fail for the set or for a larger one; asks nothing."""
-        ...
-
-    def confirmed(self, mask: int) -> bool:
-        """Whether it is known to hold for exactly this set; asks nothing."""
-        ...
 
 
 class RuleOracle:
@@ -146,24 +130,6 @@ class RuleOracle:
             (self.holding if value else self.failing).append(mask)
 
 
-@dataclass(frozen=True)
-class _Opposite:
-    """Where another condition fails for a set together with one that is always there."""
-
-    other: RuleOracle
-    always: int
-
-    def hold(self, masks: Sequence[int]) -> list[bool]:
-        """Whether the other condition fails for each set with the one that is always there."""
-        return [not value for value in self.other.hold([self.always | mask for mask in masks])]
-
-    def refuted(self, mask: int) -> bool:
-        """Nothing is known beforehand."""
-        return False
-
-    confirmed = refuted
-
-
 @dataclass(eq=False)
 class BorderSearch:
     """Finds the minimal sets that hold, and failing sets that leave no room for another.
@@ -178,7 +144,6 @@ class BorderSearch:
         seed: of the order in which a search that went astray is tried again.
         width: how many subsets may be asked at once without a need for all of them: seeds, and
             places to split at. More of them make fewer rounds and more questions.
-        order: what is tried first among many sources.
 
     Attributes:
         minimal: the minimal sets found so far.
@@ -192,7 +157,6 @@ class BorderSearch:
     max_probes: int
     seed: int
     width: int = 1
-    order: CoarseToFine = field(default_factory=lambda: CoarseToFine())
     minimal: list[int] = field(default_factory=list, init=False)
     isolated: list[int] = field(default_factory=list, init=False)
     exhausted: bool = field(default=False, init=False)
@@ -258,23 +222,33 @@ class BorderSearch:
 
     def minimise(self, seed: int, later: Sequence[int] = ()) -> int | None:
         """A minimal set inside ``seed``, which holds; None where no small one is found."""
-        elements, order = list(indices_of(seed)), self.order
+        elements, oracle = list(indices_of(seed)), self.oracle
         for _ in range(1 + _RETRIES):
-            if not self.oracle.monotone and self._is_isolated(seed):
+            if not oracle.monotone and self._is_isolated(seed):
                 break
-            asked = _Asking(self.oracle, later, self.width > 1 and self.oracle.monotone)
-            minimal = order.shrink(elements, asked, max_size=self.max_size, width=self.width)
+            minimal = shrink(
+                elements,
+                partial(oracle.hold, later=later),
+                refuted=oracle.refuted,
+                # What was asked beforehand helps in a hurry, as long as outputs fit the assumption.
+                confirmed=oracle.confirmed if self.width > 1 and oracle.monotone else _never,
+                max_size=self.max_size,
+                width=self.width,
+            )
             if minimal is not None:
                 return minimal
             # A single output that should not have held leads every later step astray.
             self._rng.shuffle(elements)
-            order = CoarseToFine()
         return None
 
     def spoilers(self, rule: int, mask: int) -> int | None:
         """A minimal part of ``mask`` with which a set fails that holds alone; None beyond a few."""
-        others, opposite = indices_of(mask & ~rule), _Opposite(self.oracle, rule)
-        return CoarseToFine().shrink(others, opposite, max_size=self.max_size, width=self.width)
+
+        def fail(parts: Sequence[int]) -> list[bool]:
+            return [not holds for holds in self.oracle.hold([rule | part for part in parts])]
+
+        others = indices_of(mask & ~rule)
+        return shrink(others, fail, max_size=self.max_size, width=self.width)
 
     def _unexplored(self, most: int) -> list[int]:
         """Some largest sets about which nothing is known: no found set inside, none around."""
@@ -298,198 +272,90 @@ class BorderSearch:
         return self.oracle.hold(near).count(True) < 2
 
 
-@dataclass(frozen=True)
-class _Asking:
-    """An oracle in one search: what may be asked besides, and whether known sets are used."""
-
-    oracle: RuleOracle
-    later: Sequence[int]
-    informed: bool
-
-    def hold(self, masks: Sequence[int]) -> list[bool]:
-        return self.oracle.hold(masks, self.later)
-
-    def refuted(self, mask: int) -> bool:
-        return self.oracle.refuted(mask)
-
-    def confirmed(self, mask: int) -> bool:
-        # What was asked beforehand helps in a hurry, as long as outputs fit the assumption.
-        return self.informed and self.oracle.confirmed(mask)
+def _never(mask: int) -> bool:
+    """Nothing is known beforehand."""
+    return False
 
 
-def shrink_parts(
-    parts: Sequence[int],
-    condition: Condition,
+def shrink(
+    elements: Sequence[int],
+    hold: Callable[[Sequence[int]], list[bool]],
     *,
-    weights: Sequence[float] | None = None,
+    refuted: Callable[[int], bool] = _never,
+    confirmed: Callable[[int], bool] = _never,
     max_size: int | None = None,
     width: int = 1,
-) -> list[int] | None:
-    """A minimal choice of disjoint masks whose union a monotone condition holds for.
+) -> int | None:
+    """A minimal set of some sources for which a monotone condition holds.
 
-    The last part of the shortest prefix that holds belongs to the choice; it is then kept, and the
+    The last source of the shortest prefix that holds belongs to the set; it is then kept, and the
     prefix before it searched in the same way. Each split halves the probability, not the range:
-    parts are expected as often as those found so far, so that few among many cost ``log2`` of
-    the range each and a dense choice about one question a part.
+    sources are expected as often as those found so far, so that few among many cost ``log2`` of
+    the range each and a dense set about one question a source.
 
     Args:
-        parts: masks without a common source; the condition holds for all of them together.
-        condition: what is asked.
-        weights: how often each part is expected, 1 on average; alike when None. The likely ones
-            first are found with fewer questions.
-        max_size: give up beyond so many parts.
+        elements: source indices; the condition holds for all of them together.
+        hold: whether the condition holds for each of some sets, given as masks; asks.
+        refuted: whether it is known to fail for a set, or for a larger one; asks nothing.
+        confirmed: whether it is known to hold for exactly this set; asks nothing.
+        max_size: give up beyond so many sources.
         width: how many places are split at in one question, which divides the probability by one
             more than that. Where few are left, it is asked in the same question whether the set is
             complete with each.
 
     Returns:
-        The parts chosen, the last one first, or None when it was given up.
+        The mask, or None when it was given up.
     """
-    prefixes = list(itertools.accumulate(parts, operator.or_, initial=0))
-    expected = list(itertools.accumulate(weights or [1.0] * len(parts), initial=0.0))
-    kept, chosen, scanned, length = 0, list[int](), 0.0, len(parts)
+    bits = [1 << index for index in elements]
+    prefixes = list(itertools.accumulate(bits, operator.or_, initial=0))
+    kept, scanned, length = 0, 0, len(bits)
 
     def may_hold(count: int) -> bool:
-        return not condition.refuted(kept | prefixes[count])
+        return not refuted(kept | prefixes[count])
 
     while True:
-        density = min(0.9, (len(chosen) + 1) / (scanned + len(parts) + 1))
+        density = min(0.9, (kept.bit_count() + 1) / (scanned + len(bits) + 1))
         # The largest prefix that is known to fail, -1 for none: failing is downward closed.
-        high = next((n for n in range(length) if condition.confirmed(kept | prefixes[n])), length)
+        high = next((n for n in range(length) if confirmed(kept | prefixes[n])), length)
         low = bisect.bisect_left(range(high), True, key=may_hold) - 1
         while high - low > 1:
-            places = _splits(low, high, length, density, width, expected)
-            complete = [kept | parts[end - 1] for end in range(max(low + 1, 1), high + 1)]
+            places = _splits(low, high, length, density, width)
+            complete = [kept | bits[end - 1] for end in range(max(low + 1, 1), high + 1)]
             besides = complete if len(places) + len(complete) <= width else []
-            values = condition.hold([*(kept | prefixes[place] for place in places), *besides])
+            values = hold([*(kept | prefixes[place] for place in places), *besides])
             for place, holds in zip(places, values, strict=False):
                 if holds:
                     high = place
                     break
                 low = place
         if high == 0:
-            return chosen
-        if max_size is not None and len(chosen) == max_size:
+            return kept
+        if kept.bit_count() == max_size:
             return None
-        kept |= parts[high - 1]
-        chosen.append(parts[high - 1])
-        scanned, length = scanned + expected[length] - expected[high - 1], high - 1
+        kept |= bits[high - 1]
+        scanned, length = scanned + length - high + 1, high - 1
 
 
-def _splits(
-    low: int, high: int, length: int, density: float, width: int, expected: Sequence[float]
-) -> list[int]:
+def first_prefixes(count: int, width: int) -> list[int]:
+    """The masks that :func:`shrink` asks first of so many sources, to ask them beforehand."""
+    places = _splits(-1, count, count, min(0.9, 1 / (count + 1)), width)
+    return [full_mask(place) for place in places]
+
+
+def _splits(low: int, high: int, length: int, density: float, width: int) -> list[int]:
     """Counts between ``low`` and ``high`` that cut the probability where to end into equal parts.
 
-    Ending at most at ``count`` means that no part from there to ``length`` belongs to the choice,
-    which has the probability ``(1 - density)`` to the power of their weights.
+    Ending at most at ``count`` means that no source from there to ``length`` belongs to the set,
+    which has the probability ``(1 - density)`` to the power of their number.
     """
-    if low < 0 and 1 < width < high:  # to end before the first part is one place, not many
-        return [0, *_splits(0, high, length, density, width - 1, expected)]
-    stay, whole = math.log1p(-density), expected[length]
-    below = math.exp(stay * (whole - expected[low])) if low >= 0 else 0.0
-    above = math.exp(stay * (whole - expected[high]))
+    if low < 0 and 1 < width < high:  # to end before the first source is one place, not many
+        return [0, *_splits(0, high, length, density, width - 1)]
+    stay = math.log1p(-density)
+    below = math.exp(stay * (length - low)) if low >= 0 else 0.0
+    above = math.exp(stay * (length - high))
     places = []
     for part in range(1, width + 1):
         level = below + (above - below) * part / (width + 1)
-        count = (low + high) // 2
-        if level > 0:
-            target = whole - math.log(level) / stay
-            count = bisect.bisect_left(expected, target, 0, length)
-            # The nearer of the two around it.
-            count -= count > 0 and target - expected[count - 1] <= expected[count] - target
+        count = math.ceil(length - math.log(level) / stay - 0.5) if level > 0 else (low + high) // 2
         places.append(min(max(count, low + 1), high - 1))
     return sorted(set(places))
-
-
-@dataclass(frozen=True)
-class CoarseToFine:
-    """Shrinks sources taken together first, then those inside the parts that are needed.
-
-    A minimal choice of groups is searched like a minimal set, then one inside it, down to single
-    sources: where the decisive ones stand near each other that takes fewer questions, and a set of
-    single sources is minimal whatever groups it was found by. The likely ones come first.
-
-    Args:
-        groups: for each level, from coarse to fine, the group of every source.
-        weights: how often each source is expected, 1 on average; alike when None.
-    """
-
-    groups: Sequence[Sequence[Hashable]] = ()
-    weights: Sequence[float] | None = None
-
-    def shrink(
-        self,
-        elements: Sequence[int],
-        condition: Condition,
-        *,
-        max_size: int | None = None,
-        width: int = 1,
-    ) -> int | None:
-        """A minimal set of ``elements`` for which a monotone condition holds.
-
-        Args:
-            elements: source indices; the condition holds for all of them together.
-            condition: what is asked.
-            max_size: give up beyond so many sources, or groups of them.
-            width: as for :func:`shrink_parts`.
-
-        Returns:
-            The mask, or None when it was given up.
-        """
-        left = self._ordered(elements)
-        for level in (*self.groups, None):
-            parts = self._parts(left, level)
-            if level is not None and not 1 < len(parts) < len(left):
-                continue
-            minimal = shrink_parts(
-                list(parts),
-                condition,
-                weights=self._worth(parts),
-                max_size=max_size,
-                width=width,
-            )
-            if minimal is not None:
-                left = [index for part in reversed(minimal) for index in parts[part]]
-            elif level is None:
-                return None
-        return mask_of(left)
-
-    def first(self, count: int, width: int) -> list[int]:
-        """The masks that are asked first of all sources, for asking them before they are wanted.
-
-        Args:
-            count: how many sources there are.
-            width: how many places are split at.
-        """
-        left = self._ordered(range(count))
-        for level in (*self.groups, None):
-            parts = self._parts(left, level)
-            if level is None or 1 < len(parts) < len(left):
-                break
-        expected = list(itertools.accumulate(self._worth(parts), initial=0.0))
-        prefixes = list(itertools.accumulate(parts, operator.or_, initial=0))
-        number = len(parts)
-        splits = _splits(-1, number, number, min(0.9, 1 / (number + 1)), width, expected)
-        return [prefixes[place] for place in splits]
-
-    def _ordered(self, elements: Sequence[int]) -> list[int]:
-        """The likely sources first; the order of equals is kept."""
-        if not self.weights:
-            return list(elements)
-        weights = self.weights
-        return sorted(elements, key=lambda index: -weights[index])
-
-    def _parts(self, left: Sequence[int], level: Sequence[Hashable] | None) -> dict[int, list[int]]:
-        """Masks of the groups of one level, with their members; single sources where None."""
-        joined: dict[Hashable, list[int]] = {}
-        for index in left:
-            joined.setdefault(index if level is None else level[index], []).append(index)
-        return {mask_of(members): members for members in joined.values()}
-
-    def _worth(self, parts: Mapping[int, Sequence[int]]) -> list[float]:
-        """How often each part is expected, 1 on average."""
-        weights = self.weights
-        worth = [sum(weights[n] if weights else 1.0 for n in own) for own in parts.values()]
-        scale = len(worth) / sum(worth) if worth else 1.0
-        return [scale * one for one in worth]

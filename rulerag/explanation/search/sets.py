@@ -24,14 +24,29 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rulerag.errors import ProbeBudgetError
+from rulerag.composition import check_choice
+from rulerag.errors import ConfigError, ProbeBudgetError
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of, minimal_transversals
 from rulerag.explanation.probing import OutputPredicate, Predicate, PredicateValues, ProbeEngine
-from rulerag.explanation.records import Certificate, DocumentSet, Spoiler
-from rulerag.explanation.search.bets import ShareBets, lower_bound, samples_needed, shown_together
-from rulerag.explanation.search.border import BorderSearch, CoarseToFine, RuleOracle
-from rulerag.explanation.search.draws import ROUND_RISKS, RandomSubsets, by_size
+from rulerag.explanation.records import (
+    SUBSETS,
+    Certificate,
+    CertifiedRules,
+    DocumentSet,
+    Spoiler,
+    check_kind,
+)
+from rulerag.explanation.search.border import BorderSearch, RuleOracle
 from rulerag.explanation.search.exact import DualMiner
+from rulerag.explanation.search.sampling import (
+    ROUND_RISKS,
+    RandomSubsets,
+    ShareBets,
+    by_size,
+    lower_bound,
+    samples_needed,
+    shown_together,
+)
 
 _MAX_SIZE, _MAX_SEARCH = 10, 1000
 _MOST_SETS, _FIRST_DRAWS = 64, 5
@@ -129,7 +144,6 @@ class SampledSearch:
         kind: ``retention`` (sets that are enough) or ``omission`` (sets without which it is gone).
         each: every set is shown by itself; else what all sets of the claim predict together.
         width: how many subsets the search may ask at once without a need for all of them.
-        order: what is tried first among many sources; it changes no result that was shown.
 
     Attributes:
         ended: what ended the search early, in words.
@@ -144,13 +158,10 @@ class SampledSearch:
         kind: str = "retention",
         each: bool = False,
         width: int = 1,
-        order: CoarseToFine | None = None,
     ) -> None:
         self._engine, self._draws, self._each = engine, draws, each
         self._oracle = RuleOracle(kind, engine, predicate)
-        self._border = BorderSearch(
-            self._oracle, _MAX_SIZE, _MAX_SEARCH, draws.seed, width, order or CoarseToFine()
-        )
+        self._border = BorderSearch(self._oracle, _MAX_SIZE, _MAX_SEARCH, draws.seed, width)
         self._spoilers: list[tuple[int, int, str]] = []
         self._together = draws.untested
         self.ended = ""
@@ -399,4 +410,82 @@ class SampledSearch:
         ]
         return ClaimSets(
             tuple(retention), tuple(omission), tuple(spoilers), self.complete, self.ended
+        )
+
+
+class CertifiedMiner:
+    """Finds the minimal rules of one kind among many sources, each with a statistical guarantee.
+
+    The search of :func:`rulerag.explain`, for an engine and one kind of rule: rules are found as if
+    the predicate were monotone, by bisection, some ``size * log2(sources)`` probes for each, until
+    every subset without a whole rule lies inside one that fails, or 1,000 probes are used; rules of
+    more than 10 sources are not looked for. Each is then tested on random subsets of those that it
+    speaks of, by bets that may stop after every draw; what falls shows the search where to go on.
+    All bounds of a result are true together with the confidence.
+
+    Args:
+        kind: ``retention`` (the predicate holds whenever these sources are kept) or ``omission``
+            (whenever they are removed).
+        validity: the share of subsets for which a rule has to hold, between 0 and 1. Exact rules,
+            a share of 1, need every subset: ``MonoMiner``.
+        confidence: the probability that every bound stated is true, at least.
+        seed: of the random subsets.
+        subsets: how they are drawn, and so what every share is about: ``by-size`` (how many of the
+            other sources are kept is drawn uniformly, then which) or ``uniform`` (every subset of
+            the others equally likely, so that nearly all keep about half of them).
+
+    Raises:
+        ConfigError: an argument is out of range.
+
+    References:
+        Rorseth et al. 2025 (arXiv:2510.22689), section 6: rules that hold with a minimum
+        confidence are named as future work.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        *,
+        validity: float = 0.95,
+        confidence: float = 0.95,
+        seed: int = 0,
+        subsets: str = "by-size",
+    ) -> None:
+        self.kind = check_kind(kind)
+        for key, value in (("validity", validity), ("confidence", confidence)):
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value < 1:
+                hint = "exact rules need every subset: MonoMiner" if value == 1 else None
+                what = f"expected a number between 0 and 1, both excluded, found {value!r}"
+                raise ConfigError(what, key=key, hint=hint)
+        check_choice("subsets", subsets, SUBSETS)
+        self.validity, self.confidence = float(validity), float(confidence)
+        self.seed, self.subsets = seed, subsets
+
+    def mine(self, engine: ProbeEngine, predicate: Predicate) -> CertifiedRules:
+        """Find the rules and test them.
+
+        Args:
+            engine: answers for subsets of the sources; what it knows already is not asked again.
+            predicate: whether an output meets the condition; called once per distinct output.
+
+        Returns:
+            The rules, not ``complete`` where the engine's budget ran out.
+
+        Raises:
+            PredicateError: the predicate raised or did not return a Boolean.
+        """
+        draws = RandomSubsets(
+            engine.num_sources, self.validity, self.confidence, self.seed, self.subsets
+        )
+        search = SampledSearch(engine, predicate, draws, kind=self.kind, each=True)
+        for _ in search.run():
+            pass
+        return CertifiedRules(
+            self.kind,
+            engine.names,
+            tuple(search.minimal),
+            search.num_probes,
+            search.complete and search.exhaustive,
+            search.ended,
+            {mask: search.certificate(mask) for mask in search.minimal},
         )

@@ -1,7 +1,7 @@
 """Which sentences of the documents read like the answer: cheap, and no proof of use.
 
-Read :mod:`~rulerag.explanation.similarity.front` first; then ``scorers`` and ``lexical`` (what
-compares), ``records`` (what is returned), ``page`` and ``terminal`` (how it looks).
+Read :mod:`~rulerag.explanation.similarity.front` first; then ``scorers`` (what compares),
+``records`` (what is returned) and ``page`` (how it looks).
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,7 @@
 """What is kept and removed of an answer's documents: together, one by one, or part by part.
 
-``passages`` reads documents in any form, ``units`` cuts them to a level (groups, documents,
-sections, sentences, spans, words), ``context`` is what the answer function reads then, ``priors``
-what is tried first.
+``passages`` reads documents in any form, ``context`` cuts them to a level and says what the answer
+function reads without some of the parts.
 """
 
 from typing import TYPE_CHECKING
@@ -10,9 +9,14 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.units.context import NEUTRAL, Context
-    from rulerag.explanation.units.cutting import BY_RULE, LEVELS, Unit, opened, units_of
-    from rulerag.explanation.units.passages import Hit, Passage, Reason, passages_of, scores_of
-    from rulerag.explanation.units.priors import Priors
+    from rulerag.explanation.units.context import (
+        LEVELS,
+        NEUTRAL,
+        Context,
+        Unit,
+        opened,
+        units_of,
+    )
+    from rulerag.explanation.units.passages import Hit, Passage, Reason, passages_of
 else:
     __getattr__ = lazy_names(__name__)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ from rulerag.types import Document, ScoredDocument
 _TEXTS = ("text", "page_content", "content", "contents", "body", "passage", "document", "snippet")
 _TITLES = ("title", "name", "file_name", "source", "url")
 _IDS = ("id", "id_", "_id", "doc_id", "docid", "node_id")
-_SCORES = ("score", "similarity", "relevance_score", "rerank_score", "_score")
 _PARENTS = ("ref_doc_id", "source_document_id", "document_id", "doc_id", "parent_id", "source_id")
 _ORIGINS = (*_PARENTS, "source", "file_path", "file_name", "url", "title")
 _METADATA = ("metadata", "meta")
@@ -118,22 +116,6 @@ def passages_of(documents: Sequence[Any]) -> list[Passage]:
             hint="documents=[…]",
         )
     return [_passage(index, document) for index, document in enumerate(documents)]
-
-
-def scores_of(documents: Sequence[Any]) -> list[float] | None:
-    """What the retriever gave each document, the larger the better; None where one has no score.
-
-    Args:
-        documents: as for :func:`passages_of`.
-    """
-    scores = []
-    for document in documents:
-        inner = _inner(document)
-        score = _first((document, _about(document), inner, _about(inner)), _SCORES, _is_number)
-        if score is None:
-            return None
-        scores.append(float(score))
-    return scores
 
 
 def origins_of(documents: Sequence[Any]) -> list[str] | None:
@@ -285,11 +267,6 @@ def _first(places: Sequence[Any], keys: Sequence[str], fits: Callable[[Any], obj
 
 def _is_text(value: Any) -> bool:
     return isinstance(value, str)
-
-
-def _is_number(value: Any) -> bool:
-    numeric = isinstance(value, int | float) and not isinstance(value, bool)
-    return numeric and math.isfinite(value)
 
 
 def _value(document: Any, key: str) -> Any:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding import Tokens
     from rulerag.types import Document, GenerationRequest
 
-Answers = Literal["free", "named", "trie", "scored"]
+AnswerMode = Literal["free", "named", "trie", "scored"]
 """How an answer is made:
 
 - ``free``: what the model writes;
@@ -86,19 +86,19 @@ def endings_of(
     return [(answer, text) for text, answer in endings.items()]
 
 
-def likeliest(endings: Endings, scores: npt.NDArray[np.float64], *, together: bool) -> Completion:
-    """The answer of the likeliest ending, the others as candidates; empty without endings.
+def likeliest(endings: Endings, scores: npt.NDArray[np.float64]) -> Completion:
+    """The answer whose endings together are the likeliest, the others as candidates.
+
+    Empty without endings.
 
     Args:
         endings: as :func:`endings_of` gives them.
         scores: their log-probabilities, of shape (len(endings),).
-        together: the probabilities of an answer's endings are summed, else its best counts.
     """
-    join = np.logaddexp if together else np.maximum
-    found = dict[str, float]()
+    sums = dict[str, float]()
     for (answer, _), score in zip(endings, scores.tolist(), strict=True):
-        found[answer] = float(join(found.get(answer, -np.inf), score))
-    ranked = sorted((Candidate(*one) for one in found.items()), key=lambda one: -one.score)
+        sums[answer] = float(np.logaddexp(sums.get(answer, -np.inf), score))
+    ranked = sorted((Candidate(*one) for one in sums.items()), key=lambda one: -one.score)
     best = ranked[0] if ranked else Candidate("", 0.0)
     return Completion(best.text, best.score, tuple(ranked))
 
@@ -110,7 +110,7 @@ def first_named(text: str, entities: Sequence[str]) -> str | None:
     return None if found is None else names[found]
 
 
-def held_to(
+def token_choice(
     endings: Sequence[Sequence[Tokens]], end: int
 ) -> Callable[[Any, Sequence[int]], tuple[Any, Any]]:
     """The best token among those that lead to an allowed ending, for each prompt.

@@ -15,22 +15,22 @@ import numpy as np
 import numpy.typing as npt
 import pydantic
 
-from rulerag.composition import register
+from rulerag.composition import check_range, register
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.generation.huggingface.constrained import (
-    Answers,
+    AnswerMode,
     Endings,
     endings_of,
     entities_in,
     first_named,
-    held_to,
     likeliest,
+    token_choice,
 )
 from rulerag.generation.huggingface.decoding import (
-    Decoded,
+    BatchLimits,
+    Continuation,
     Decoder,
     Ending,
-    Limits,
     PackedDecoder,
     PackedModel,
     Tokens,
@@ -77,11 +77,10 @@ class DecodingSettings(Loading):
         batch_size: the most prompts read together.
         max_batch_tokens: the most tokens of a batch, which bounds memory.
         answers: how an answer is made, one of
-            :data:`~rulerag.generation.huggingface.constrained.Answers`; all but ``free`` need
+            :data:`~rulerag.generation.huggingface.constrained.AnswerMode`; all but ``free`` need
             documents that state facts, and answer nothing where they name no entity.
-        length_normalised: ``scored`` compares log-probabilities a token, not of whole names.
-        abstain_below: answer nothing where the answer's score is below this log-probability (a
-            token, where ``length_normalised``); tune it on validation.
+        abstain_below: answer nothing where the answer's score is below this log-probability; tune
+            it on validation.
         chat: use the tokenizer's chat template; by default as ``prompt.json`` says where its
             template is used, else where there is one, but for prompts that end in an unfinished
             statement, which a model continues.
@@ -92,8 +91,7 @@ class DecodingSettings(Loading):
     max_input_tokens: int | None = None
     batch_size: int = pydantic.Field(default=128, ge=1)
     max_batch_tokens: int = pydantic.Field(default=32768, ge=1)
-    answers: Answers = "free"
-    length_normalised: bool = False
+    answers: AnswerMode = "free"
     abstain_below: float | None = None
     chat: bool | None = None
     chat_options: Mapping[str, Any] = {}
@@ -150,7 +148,7 @@ class HuggingFaceGenerator:
                 raise MissingDependencyError(package, "hf")
         self.settings = own = DecodingSettings.joined(settings, changes)
         self.progress, self.labels = progress, labels or {}
-        self._limits = Limits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
+        self._limits = BatchLimits(own.batch_size, own.max_batch_tokens, own.max_new_tokens)
         self._open(shipped(model), tokenizer, adapter)
         chat = own.chat
         if template is None:
@@ -254,7 +252,7 @@ class HuggingFaceGenerator:
         own = self.settings
         held: list[Any] = [own.abstain_below]
         if own.answers != "free":
-            held += [own.answers, own.length_normalised, self._names]
+            held += [own.answers, self._names]
         return fingerprint_object(["huggingface", *names, *loaded, *chat, *limits, *held])
 
     @cached_property
@@ -304,8 +302,8 @@ class HuggingFaceGenerator:
                 are not numbers.
         """
         if self.settings.answers in ("trie", "scored"):
-            held = self._held if self.settings.answers == "trie" else self._scored
-            found = held(requests, [endings_of(r, self.template, self.labels) for r in requests])
+            choose = self._by_trie if self.settings.answers == "trie" else self._by_score
+            found = choose(requests, [endings_of(r, self.template, self.labels) for r in requests])
         else:
             answers = self._answers(requests)
             found = [self._completion(*pair) for pair in zip(answers, requests, strict=True)]
@@ -314,7 +312,7 @@ class HuggingFaceGenerator:
             return found
         return [one if (one.score or 0.0) >= least else replace(one, text="") for one in found]
 
-    def _held(
+    def _by_trie(
         self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
         """Completions that can be nothing but what the documents allow."""
@@ -328,7 +326,7 @@ class HuggingFaceGenerator:
         ends = sorted(self._decoders[1].ending.tokens)
         if not ends:
             raise failure("the model has no token that ends a text", hint="answers: scored")
-        choose = held_to(tokens, ends[0])
+        choose = token_choice(tokens, ends[0])
         limits = replace(self._limits, new_tokens=longest)
         decoder = self._decoders[1]
         decoded = decoder.generate([ids for _, ids in prompts], limits, lambda _: None, choose)
@@ -337,7 +335,7 @@ class HuggingFaceGenerator:
             found[n] = self._completion(one, requests[n])
         return found
 
-    def _scored(
+    def _by_score(
         self, requests: Sequence[GenerationRequest], allowed: Sequence[Endings]
     ) -> list[Completion]:
         """Completions that are the likeliest answer of the documents, the others as candidates."""
@@ -348,11 +346,8 @@ class HuggingFaceGenerator:
                 starts.append(len(tokens))
             bounds.append(len(sequences))
         scores = self._log_probabilities(sequences, starts)
-        mean = self.settings.length_normalised
-        if mean and len(scores):
-            scores /= np.array(list(map(len, sequences))) - np.array(starts)
         return [
-            likeliest(endings, scores[low:high], together=not mean)
+            likeliest(endings, scores[low:high])
             for endings, low, high in zip(allowed, bounds, bounds[1:], strict=False)
         ]
 
@@ -377,8 +372,7 @@ class HuggingFaceGenerator:
             ConfigError: the count or the temperature is out of range.
             GenerationError: a prompt does not fit even without documents.
         """
-        if count < 1:
-            raise ConfigError(f"{count} is below 1", key="count")
+        check_range("count", count, 1)
         if temperature <= 0:
             raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
         encoded = [tokens for _, tokens in self.encode(requests)]
@@ -403,7 +397,7 @@ class HuggingFaceGenerator:
         """
         return [self._text(decoded) for decoded in self._answers(requests)]
 
-    def _answers(self, requests: Sequence[GenerationRequest]) -> list[Decoded]:
+    def _answers(self, requests: Sequence[GenerationRequest]) -> list[Continuation]:
         """The decoded answers, each distinct prompt read once."""
         prepared = self.encode(requests)
         dropped = sum(bool(prompt.dropped) for prompt, _ in prepared)
@@ -471,21 +465,21 @@ class HuggingFaceGenerator:
         found = self._decoder(longest).score(sequences, starts, self._limits)
         return np.array(found, dtype=np.float64)
 
-    def _decode(self, prompts: Sequence[Tokens]) -> list[Decoded]:
+    def _decode(self, prompts: Sequence[Tokens]) -> list[Continuation]:
         from tqdm import tqdm
 
         longest = max(map(len, prompts), default=0) + self.settings.max_new_tokens
         with tqdm(total=len(prompts), desc="generate", disable=not self.progress) as bar:
             return self._decoder(longest).generate(prompts, self._limits, bar.update)
 
-    def _completion(self, decoded: Decoded, request: GenerationRequest) -> Completion:
+    def _completion(self, decoded: Continuation, request: GenerationRequest) -> Completion:
         text = self._text(decoded)
         answer = self.template.parse(text, request)
         if self.settings.answers == "named":
             answer = first_named(text, entities_in(request, self.labels)) or answer
         return Completion(answer, decoded.log_probability)
 
-    def _text(self, decoded: Decoded) -> str:
+    def _text(self, decoded: Continuation) -> str:
         return cast(str, self.tokenizer.decode(decoded.tokens, skip_special_tokens=True))
 
     def _room(self) -> int | None:

@@ -10,9 +10,8 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.openai_compatible.generator import (
-        EndpointSettings,
+        CallSettings,
         OpenAICompatibleGenerator,
-        Usage,
     )
 else:
     __getattr__ = lazy_names(__name__)

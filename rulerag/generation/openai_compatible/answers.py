@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from rulerag.errors import (
     CutCompletionError,
@@ -31,24 +31,6 @@ _THOUGHTS = ("reasoning", "reasoning_content", "thinking")
 _LONGER = "allow longer answers (max_new_tokens); models that think first need much more"
 
 
-class Choice(NamedTuple):
-    """The first choice of a completion.
-
-    Args:
-        text: what the model wrote; None for null.
-        thought: what it thought before, where the server sets it apart.
-        refusal: why it did not want to answer.
-        finish: why it ended, in the server's word.
-        log_probabilities: one of each token, in the server's order; empty where it gives none.
-    """
-
-    text: str | None
-    thought: str
-    refusal: str
-    finish: Any
-    log_probabilities: list[Any]
-
-
 def at(value: Any, *path: str | int) -> Any:
     """What stands at a path in JSON; None where there is no such place."""
     for key in path:
@@ -59,29 +41,91 @@ def at(value: Any, *path: str | int) -> Any:
     return value
 
 
-def first_choice(answer: Any, *, chat: bool) -> Choice | None:
-    """The first choice of a completion; None where it has no place for a text.
+class Reply:
+    """What a model answers to one call, whole or in pieces: a completion comes as one event.
 
     Args:
-        answer: the completion, as JSON.
-        chat: of a chat, where a text is the content of a message.
+        chat: of a chat, where a text is the content of a message or of deltas.
     """
-    choice = at(answer, "choices", 0)
-    holder = at(choice, "message") if chat else choice
-    content = _joined(at(holder, "content" if chat else "text"))
-    textless = not isinstance(holder, dict) or not (chat or "text" in holder)
-    if textless or not isinstance(content, str | None):
-        return None
-    refusal, finish = at(holder, "refusal"), at(choice, "finish_reason")
-    refusal = refusal.strip() if isinstance(refusal, str) else ""
-    return Choice(content, _thought(holder), refusal, finish, _log_probabilities(choice))
+
+    def __init__(self, *, chat: bool) -> None:
+        self._chat = chat
+        self._held = True
+        self.text: str | None = None
+        """What the model wrote; None for null."""
+        self.thought = ""
+        """What it thought before, where the server sets it apart."""
+        self.refusal = ""
+        """Why it did not want to answer."""
+        self.finish: Any = None
+        """Why it ended, in the server's word; None before it says so."""
+        self.log_probabilities: list[Any] = []
+        """One of each token, in the server's order; empty where it gives none."""
+        self.num_tokens: Any = None
+        """How many tokens the server counted in what was written."""
+        self.system = ""
+        """Which build of the model wrote it, as far as the server says."""
+
+    def add(self, event: Any) -> str | None:
+        """Take in an event, or a whole completion.
+
+        Args:
+            event: as JSON.
+
+        Returns:
+            The text that it adds; None where it has no place for one.
+        """
+        if (counted := at(event, "usage", "completion_tokens")) is not None:
+            self.num_tokens = counted
+        if isinstance(system := at(event, "system_fingerprint"), str):
+            self.system = system
+        choice = at(event, "choices", 0)
+        holder = (at(choice, "message") or at(choice, "delta")) if self._chat else choice
+        self.thought += _thought(holder)
+        self.log_probabilities += _log_probabilities(choice)
+        self.finish = at(choice, "finish_reason") or self.finish
+        if isinstance(refusal := at(holder, "refusal"), str):
+            self.refusal += refusal
+        text = _joined(at(holder, "content" if self._chat else "text"))
+        textless = not isinstance(holder, dict) or not (self._chat or "text" in holder)
+        if textless or not isinstance(text, str | None):
+            return None
+        if text is not None:
+            self.text = (self.text or "") + text
+        return text or ""
+
+    def shown(self, text: str) -> str:
+        """What of the newest text is no thought; what may begin one is held back."""
+        if not self._held:
+            return text
+        whole = (self.text or "").lstrip()
+        if "<think>".startswith(whole[:7]) and "</think>" not in whole:
+            return ""
+        shown = without_thought(whole).lstrip()
+        self._held = not shown
+        return shown
+
+    @property
+    def score(self) -> float | None:
+        """The sum of the tokens' log-probabilities; None where they are not those of the text.
+
+        That is where the server gives none or not one for each token that it counted (the token
+        that ends a text may miss), or where the model thought first, whose tokens servers give too.
+        """
+        if self.thought or self.text != without_thought(self.text or ""):
+            return None
+        values, counted = self.log_probabilities, self.num_tokens
+        if not values or (isinstance(counted, int) and counted - len(values) > 1):
+            return None
+        if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
+            return None
+        return float(sum(values))
 
 
 def read(
-    answer: Any,
+    answer: Reply,
     request: GenerationRequest,
     *,
-    chat: bool,
     template: PromptTemplate,
     error: Callable[..., GenerationError],
 ) -> str:
@@ -91,9 +135,8 @@ def read(
     before the cut: nothing behind that line is read.
 
     Args:
-        answer: the completion, as JSON.
+        answer: all of it.
         request: what the model read.
-        chat: of a chat.
         template: finds the answer in the text.
         error: makes errors, of a message, a hint and a kind.
 
@@ -102,18 +145,13 @@ def read(
         CutCompletionError: the text was cut before its answer ended, or the tokens were used up by
             thoughts.
         EmptyCompletionError: the text is null or empty, or holds no answer.
-        GenerationError: the answer has no place for a text, or the server broke it off.
+        GenerationError: the server broke it off.
     """
-    choice, query = first_choice(answer, chat=chat), f"query {request.query.id!r}"
-    if choice is None:
-        raise error(
-            "answered a completion without a text",
-            "check api=: chat models answer 'chat', base models 'completions'",
-        )
-    text, reason, refusal = choice.text or "", choice.finish, choice.refusal
+    query, text, reason = f"query {request.query.id!r}", answer.text or "", answer.finish
+    thought, refusal = answer.thought, answer.refusal.strip()
     shown = f" after {text!r:.100}" if text else " before it wrote a text"
-    if choice.thought and not text:
-        shown = f" after {len(choice.thought)} characters of thoughts, {shown.strip()}"
+    if thought and not text:
+        shown = f" after {len(thought)} characters of thoughts, {shown.strip()}"
     if reason in FILTERED or refusal:
         why = "a content filter kept it back" if reason in FILTERED else f"{refusal!r:.200}"
         raise error(
@@ -134,93 +172,14 @@ def read(
     if not answered:
         what = f"{text!r:.100}, in which no answer stands"
         if not text.strip():
-            what = "null" if choice.text is None else "an empty text"
-            what += (
-                f" behind {len(choice.thought)} characters of thoughts" if choice.thought else ""
-            )
+            what = "null" if answer.text is None else "an empty text"
+            what += f" behind {len(thought)} characters of thoughts" if thought else ""
         raise error(
             f"answered {query} with {what} (finish_reason {reason!r})",
             "try again, or check the model, its chat template and the options stop and tools",
             EmptyCompletionError,
         )
     return answered
-
-
-def score(answer: Any, *, chat: bool) -> float | None:
-    """The sum of the tokens' log-probabilities; None where they are not those of the text.
-
-    That is where the server gives none or not one for each token that it counted (the token that
-    ends a text may miss), or where the model thought first, whose tokens servers give too.
-    """
-    choice = first_choice(answer, chat=chat)
-    if choice is None or choice.thought or choice.text != without_thought(choice.text or ""):
-        return None
-    values, counted = choice.log_probabilities, at(answer, "usage", "completion_tokens")
-    if not values or (isinstance(counted, int) and counted - len(values) > 1):
-        return None
-    if not all(isinstance(value, int | float) and math.isfinite(value) for value in values):
-        return None
-    return float(sum(values))
-
-
-class Pieces:
-    """A completion that comes in pieces, the events of a stream.
-
-    Args:
-        chat: of a chat, where a text is the content of deltas.
-    """
-
-    def __init__(self, *, chat: bool) -> None:
-        self._chat = chat
-        self._text: str | None = None
-        self._thought = self._refusal = ""
-        self._finish: Any = None
-        self._log_probabilities: list[Any] = []
-        self._rest: dict[str, Any] = {}
-        self._held = True
-
-    def add(self, event: Any) -> str:
-        """What an event adds to the text; empty where it adds nothing, or a thought."""
-        for key in ("usage", "system_fingerprint"):
-            if (value := at(event, key)) is not None:
-                self._rest[key] = value
-        choice = at(event, "choices", 0)
-        holder = at(choice, "delta") if self._chat else choice
-        self._thought += _thought(holder)
-        self._log_probabilities += _log_probabilities(choice)
-        self._finish = at(choice, "finish_reason") or self._finish
-        if isinstance(refusal := at(holder, "refusal"), str):
-            self._refusal += refusal
-        text = _joined(at(holder, "content" if self._chat else "text"))
-        if not isinstance(text, str):
-            return ""
-        self._text = (self._text or "") + text
-        return self._shown(text)
-
-    def _shown(self, text: str) -> str:
-        """What of the newest text is no thought; what may begin one is held back."""
-        if not self._held:
-            return text
-        whole = (self._text or "").lstrip()
-        if "<think>".startswith(whole[:7]) and "</think>" not in whole:
-            return ""
-        shown = without_thought(whole).lstrip()
-        self._held = not shown
-        return shown
-
-    @property
-    def ended(self) -> bool:
-        """Whether the server said why the text ended."""
-        return self._finish is not None
-
-    def answer(self) -> dict[str, Any]:
-        """The completion, in the form of one that comes whole."""
-        choice: dict[str, Any] = {"text": self._text}
-        if self._chat:
-            own = {"content": self._text, "reasoning": self._thought, "refusal": self._refusal}
-            choice = {"message": own}
-        choice["logprobs"] = {"token_logprobs": self._log_probabilities}
-        return {"choices": [{**choice, "finish_reason": self._finish}], **self._rest}
 
 
 def _joined(content: Any) -> Any:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import Counter
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pydantic
 
-from rulerag.composition import Settings, register
+from rulerag.composition import Settings, check_range, register
 from rulerag.errors import ConfigError
-from rulerag.generation.openai_compatible.answers import Pieces, at, read, score
+from rulerag.generation.openai_compatible.answers import Reply, read
 from rulerag.generation.openai_compatible.endpoint import Endpoint
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
@@ -24,22 +21,7 @@ from rulerag.types import Completion, GenerationRequest, Query
 _PATHS = {"chat": "/chat/completions", "completions": "/completions"}
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
-    """The calls to an endpoint and the tokens that it counted.
-
-    Args:
-        calls: answered calls.
-        prompt_tokens: tokens read, as the endpoint counts them.
-        completion_tokens: tokens written.
-    """
-
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-
-
-class EndpointSettings(Settings):
+class CallSettings(Settings):
     """How an endpoint is called and what it may write.
 
     Args:
@@ -85,7 +67,7 @@ class OpenAICompatibleGenerator:
         api_key: the key; by default the value of the variable ``api_key_env``, or none.
         template: the prompts (see :meth:`~rulerag.generation.prompts.PromptTemplate.of`).
         progress: show a progress bar.
-        settings: how it is called (:class:`EndpointSettings`).
+        settings: how it is called (:class:`CallSettings`).
         changes: settings one by one, which overrule.
 
     Raises:
@@ -101,10 +83,10 @@ class OpenAICompatibleGenerator:
         api_key: str | None = None,
         template: PromptTemplate | str | Mapping[str, Any] | None = None,
         progress: bool = False,
-        settings: EndpointSettings | None = None,
+        settings: CallSettings | None = None,
         **changes: Any,
     ) -> None:
-        self.settings = EndpointSettings.joined(settings, changes)
+        self.settings = CallSettings.joined(settings, changes)
         self.model, self.progress = model, progress
         self.template = PromptTemplate.of(template)
         own = self.settings
@@ -113,9 +95,7 @@ class OpenAICompatibleGenerator:
             base_url, stated.strip(), timeout=own.timeout, max_retries=own.max_retries
         )
         self.address = self._endpoint.address
-        self._counts: Counter[str] = Counter()
         self._system = ""
-        self._lock = threading.Lock()
 
     def __repr__(self) -> str:
         return f"OpenAICompatibleGenerator({self.address!r}, {self.model!r})"
@@ -144,11 +124,6 @@ class OpenAICompatibleGenerator:
         if temperature is None:
             return "the endpoint's own temperature"
         return "" if temperature == 0 else f"temperature {temperature}"
-
-    @property
-    def usage(self) -> Usage:
-        """Calls and tokens since this object was made."""
-        return Usage(**self._counts)
 
     def prompts(self, requests: Sequence[GenerationRequest]) -> list[Prompt]:
         """What the model reads for each request, and which documents did not fit.
@@ -204,8 +179,7 @@ class OpenAICompatibleGenerator:
             ConfigError: the count or the temperature is out of range.
             GenerationError: as :meth:`generate`.
         """
-        if count < 1:
-            raise ConfigError(f"{count} is below 1", key="count")
+        check_range("count", count, 1)
         if temperature <= 0:
             raise ConfigError(f"{temperature} draws nothing", key="temperature", hint="0.7")
         drawn: list[list[Completion]] = [[Completion("")] * count for _ in requests]
@@ -226,21 +200,20 @@ class OpenAICompatibleGenerator:
             GenerationError: as :meth:`generate`, and where the stream ends before the answer does
                 (retryable) or the server cannot stream.
         """
-        chat = self.settings.api == "chat"
         streamed = {"stream": True, "stream_options": {"include_usage": True}}
         body = self._payload(self.prompts([request])[0].text, {**streamed, **self.settings.options})
-        pieces = Pieces(chat=chat)
+        answer = Reply(chat=self.settings.api == "chat")
         with closing(self._endpoint.events(_PATHS[self.settings.api], body)) as events:
             for event in events:
-                if piece := pieces.add(event):
+                if piece := answer.shown(answer.add(event) or ""):
                     yield piece
-        if not pieces.ended:
+        if answer.finish is None:
             raise self._endpoint.error(
                 f"ended the stream before the answer to query {request.query.id!r}",
                 "try again: the server was stopped, or failed; its log says more",
                 retryable=True,
             )
-        return self._completion(pieces.answer(), request)[0]
+        return self._completion(answer, request)
 
     def chat(self, messages: Sequence[Mapping[str, str]]) -> str:
         """What the model answers to messages as they stand, at temperature 0.
@@ -257,7 +230,7 @@ class OpenAICompatibleGenerator:
         body = self._payload("", self.settings.options) | {"messages": [*map(dict, messages)]}
         request = GenerationRequest(Query("messages", ""))
         answers = self._endpoint.in_parallel(
-            _PATHS["chat"], {0: body}, lambda _, answer: self._completion(answer, request), 1
+            _PATHS["chat"], {0: body}, lambda _, answer: self._whole(answer, request), 1
         )
         ((_, (completion, _)),) = answers
         return completion.text
@@ -272,7 +245,7 @@ class OpenAICompatibleGenerator:
             places.setdefault(prompt.text, []).append(place)
 
         def completion(text: str, answer: Any) -> tuple[Completion, str]:
-            return self._completion(answer, requests[places[text][0]])
+            return self._whole(answer, requests[places[text][0]])
 
         bodies = {text: self._payload(text, options) for text in places}
         path, at_once = _PATHS[self.settings.api], self.settings.concurrency
@@ -286,17 +259,20 @@ class OpenAICompatibleGenerator:
                 for place in places[text]:
                     yield Arrival(place, completed, system)
 
-    def _completion(self, answer: Any, request: GenerationRequest) -> tuple[Completion, str]:
-        """The answer to one request, and which build of the model gave it."""
-        tokens = {key: at(answer, "usage", key) for key in ("prompt_tokens", "completion_tokens")}
-        with self._lock:
-            self._counts.update(calls=1, **{k: n for k, n in tokens.items() if isinstance(n, int)})
-        chat, error = self.settings.api == "chat", self._endpoint.error
-        text = read(answer, request, chat=chat, template=self.template, error=error)
-        build = at(answer, "system_fingerprint")
-        self._system = system = build if isinstance(build, str) else ""
-        summed = score(answer, chat=chat) if self.settings.log_probability else None
-        return Completion(text, summed), system
+    def _whole(self, body: Any, request: GenerationRequest) -> tuple[Completion, str]:
+        """The completion in the body of an answered call, and which build of the model gave it."""
+        answer = Reply(chat=self.settings.api == "chat")
+        if answer.add(body) is None:
+            raise self._endpoint.error(
+                "answered a completion without a text",
+                "check api=: chat models answer 'chat', base models 'completions'",
+            )
+        return self._completion(answer, request), answer.system
+
+    def _completion(self, answer: Reply, request: GenerationRequest) -> Completion:
+        text = read(answer, request, template=self.template, error=self._endpoint.error)
+        self._system = answer.system
+        return Completion(text, answer.score if self.settings.log_probability else None)
 
     def _payload(self, text: str, options: Mapping[str, Any]) -> dict[str, Any]:
         payload: dict[str, Any] = {

@@ -177,11 +177,11 @@ class SelfExplanationTemplate(PromptTemplate):
 
     def conversation(self, text: str) -> list[dict[str, str]]:
         """The messages of the system, of solved cases by turns, and of the user."""
-        said = [{"role": "system", "content": self.system}] if self.system else []
+        turns = [{"role": "system", "content": self.system}] if self.system else []
         for case in self.cases:
-            said.append({"role": "user", "content": _turn(case.documents, case.query)})
-            said.append({"role": "assistant", "content": str(case)})
-        return [*said, {"role": "user", "content": text}]
+            turns.append({"role": "user", "content": _turn(case.documents, case.query)})
+            turns.append({"role": "assistant", "content": str(case)})
+        return [*turns, {"role": "user", "content": text}]
 
     def continued(self, text: str) -> str:
         """All of it as one text, with the beginning of a thought."""
@@ -195,12 +195,12 @@ class SelfExplanationTemplate(PromptTemplate):
             question: what is asked.
             text: the text that may help; empty for a question without one.
         """
-        return self.conversation(self._asked([text] if text.strip() else [], question))
+        return self.conversation(self._user_message([text] if text.strip() else [], question))
 
     def _text(self, request: GenerationRequest, documents: Sequence[Document]) -> str:
-        return self._asked([document.text for document in documents], request.query.text)
+        return self._user_message([document.text for document in documents], request.query.text)
 
-    def _asked(self, documents: Sequence[str], question: str) -> str:
+    def _user_message(self, documents: Sequence[str], question: str) -> str:
         turn = _turn(documents, question)
         return turn if self.cases else f"{turn}\nAnswer in this form:\n{_FORM}"
 

@@ -364,8 +364,8 @@ class PromptTemplate(Settings):
         Args:
             text: of the prompt.
         """
-        said = [{"role": "system", "content": self.system}] if self.system else []
-        return [*said, {"role": "user", "content": text}]
+        system = [{"role": "system", "content": self.system}] if self.system else []
+        return [*system, {"role": "user", "content": text}]
 
     def continued(self, text: str) -> str:
         """What a model without a chat template goes on from; ``text`` is that of the prompt."""

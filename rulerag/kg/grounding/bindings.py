@@ -32,19 +32,18 @@ class FactIndex:
 
     @cached_property
     def _by_subject(self) -> dict[str, dict[str, list[Row]]]:
-        """By relation and subject."""
-        found: dict[str, dict[str, list[Row]]] = {}
-        for row, (subject, relation, object_, time) in self._facts:
-            rows = found.setdefault(relation, {}).setdefault(subject, [])
-            rows.append(Row(subject, object_, time, row))
-        return found
+        return self._by_end(0)
 
     @cached_property
     def _by_object(self) -> dict[str, dict[str, list[Row]]]:
-        """By relation and object; made when first asked, which few questions do."""
+        """Made when first asked, which few questions do."""
+        return self._by_end(1)
+
+    def _by_end(self, end: int) -> dict[str, dict[str, list[Row]]]:
+        """The facts by relation, then by subject (0) or object (1)."""
         found: dict[str, dict[str, list[Row]]] = {}
         for row, (subject, relation, object_, time) in self._facts:
-            rows = found.setdefault(relation, {}).setdefault(object_, [])
+            rows = found.setdefault(relation, {}).setdefault((subject, object_)[end], [])
             rows.append(Row(subject, object_, time, row))
         return found
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.composition import register
+from rulerag.composition import check_choice, check_range, register
 from rulerag.errors import ConfigError
 from rulerag.rules import Rule
 
@@ -49,17 +49,11 @@ class EvidenceModel:
     static_confidence: str = "pca"
 
     def __post_init__(self) -> None:
-        if self.static_confidence not in ("pca", "standard"):
-            raise ConfigError(
-                f"unknown confidence {self.static_confidence!r}",
-                key="static_confidence",
-                hint="pca or standard",
-            )
+        check_choice("static_confidence", self.static_confidence, ("pca", "standard"), "confidence")
         if self.exponent <= 0:
             raise ConfigError(f"{self.exponent} is not above 0", key="exponent", hint="say 1")
         for key, least in (("prior", 0), ("decay", 0), ("time_step", 1)):
-            if getattr(self, key) < least:
-                raise ConfigError(f"{getattr(self, key)} is below {least}", key=key)
+            check_range(key, getattr(self, key), least)
 
     def settings(self) -> dict[str, float | str]:
         """The settings that change results, for fingerprints."""

@@ -3,26 +3,12 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
 from rulerag.arrays import Longs
 from rulerag.errors import DataFormatError
 from rulerag.kg.graph import FactTable
-
-
-class Neighbours(NamedTuple):
-    """The facts around one entity, as columns of shape (n,).
-
-    ``relation`` is the relation id where the entity is the subject, and the id plus the number
-    of relations where it is the object; ``other`` is the fact's other end.
-    """
-
-    relation: Longs
-    other: Longs
-    timestamp: Longs | None
-    row: Longs
 
 
 class TableIndex:
@@ -35,19 +21,12 @@ class TableIndex:
     def __init__(self, facts: FactTable) -> None:
         self.facts = facts
 
-    def neighbours(self, entity: int) -> Neighbours:
-        """Every fact that the entity takes part in, seen from it (a loop is seen twice).
-
-        Those whose subject it is come first; in the order of the table.
-        """
-        codes, other, row, time = self._sorted
-        entities, relations = len(self.facts.entities), len(self.facts.relations)
-        width = 2 * relations * entities
+    def rows_around(self, entity: int) -> Longs:
+        """The rows of the facts that an entity takes part in, ascending, each once."""
+        codes, _, rows, _ = self._sorted
+        width = 2 * len(self.facts.relations) * len(self.facts.entities)
         start, end = np.searchsorted(codes, [entity * width, (entity + 1) * width])
-        relation = codes[start:end] // entities % (2 * relations)
-        place = np.lexsort((row[start:end], relation >= relations))
-        relation, place = relation[place], place + start
-        return Neighbours(relation, other[place], None if time is None else time[place], row[place])
+        return np.unique(rows[start:end])
 
     @cached_property
     def _sorted(self) -> tuple[Longs, Longs, Longs, Longs | None]:

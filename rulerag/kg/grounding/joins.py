@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rulerag.arrays import Bools, Longs
-from rulerag.errors import ConfigError
+from rulerag.composition import check_range
 from rulerag.kg.grounding.bindings import body_order
 from rulerag.kg.grounding.index import TableIndex
 from rulerag.rules import Rule
@@ -77,11 +77,10 @@ class RulePlans:
     def __init__(
         self, rules: Sequence[Rule], index: TableIndex, *, max_rows: int = MAX_ROWS
     ) -> None:
-        if max_rows < 1:
-            raise ConfigError(f"{max_rows} is below 1", key="max_rows", hint=f"say {MAX_ROWS}")
+        check_range("max_rows", max_rows, 1)
         self.index = index
         self.max_rows = max_rows
-        self.width = max((len(rule.body) for rule in rules), default=0)
+        self.width = max((len(rule.body) for rule in rules), default=1)
         self.unusable: dict[int, str] = {}
         forms: dict[_Form, list[tuple[object, ...]]] = {}
         for number, rule in enumerate(rules):
@@ -105,33 +104,33 @@ class RulePlans:
             before: the time asked about; None allows every time.
         """
         facts = self.index.facts
-        tables: list[GroundingTable] = []
-        if subject in facts.entities:
-            entity = facts.entities.id(subject)
-            left, least = self.max_rows, max(self.max_rows // max(len(self._groups), 1), 1)
-            for group in self._groups:
-                table = _Join(self.index, group, entity, before, max(left, least)).run()
-                left -= len(table)
-                tables.append(table)
-        none = np.zeros(0, dtype=np.int64)
-        rule = np.concatenate([none, *(table.rule for table in tables)])
-        rows = np.full((len(rule), self.width), -1, dtype=np.int64)
-        at = 0
-        for table in tables:
-            rows[at : at + len(table), : table.rows.shape[1]] = table.rows
-            at += len(table)
-        latest = None
-        if facts.timestamp is not None:
-            latest = np.concatenate([none, *(t.latest for t in tables if t.latest is not None)])
-        order = np.argsort(rule, kind="stable")
-        return GroundingTable(
-            rule[order],
-            np.concatenate([none, *(table.answer for table in tables)])[order],
-            rows[order],
-            None if latest is None else latest[order],
-            np.concatenate([none, *(table.count for table in tables)])[order],
-            all(table.is_complete for table in tables),
-        )
+        if subject not in facts.entities or not self._groups:
+            return _table([], self.width, dated=facts.is_temporal)
+        entity, tables = facts.entities.id(subject), []
+        left, least = self.max_rows, max(self.max_rows // len(self._groups), 1)
+        for group in self._groups:
+            join = _Join(self.index, group, entity, before, max(left, least))
+            tables.append(join.run(self.width))
+            left -= len(tables[-1])
+        return _table(tables, self.width, dated=facts.is_temporal)
+
+
+def _table(tables: Sequence[GroundingTable], width: int, *, dated: bool) -> GroundingTable:
+    """Several tables as one, rule by rule."""
+    if len(tables) == 1:
+        return tables[0]
+    none = np.zeros(0, dtype=np.int64)
+    rule = np.concatenate([none, *(table.rule for table in tables)])
+    order = np.argsort(rule, kind="stable")
+    latest = [table.latest for table in tables if table.latest is not None]
+    return GroundingTable(
+        rule[order],
+        np.concatenate([none, *(table.answer for table in tables)])[order],
+        np.concatenate([none.reshape(0, width), *(table.rows for table in tables)])[order],
+        np.concatenate([none, *latest])[order] if dated else None,
+        np.concatenate([none, *(table.count for table in tables)])[order],
+        all(table.is_complete for table in tables),
+    )
 
 
 class _Step(NamedTuple):
@@ -245,21 +244,17 @@ class _Join:
         self._rows: dict[int, Longs] = {}
         self._times: dict[int, Longs] = {}
 
-    def run(self) -> GroundingTable:
+    def run(self, width: int) -> GroundingTable:
+        """The groundings, the rows of their facts filled up to a width."""
         group, form = self._group, self._group.form
         for number, step in enumerate(form.steps):
-            if not len(self._member):
-                none = np.zeros(0, dtype=np.int64)
-                empty = np.zeros((0, len(form.steps)), dtype=np.int64)
-                return GroundingTable(none, none, empty, none, none, self._is_complete)
             self._take(number, step)
+        rows = np.full((len(self._member), width), -1, dtype=np.int64)
+        for place, column in self._rows.items():
+            rows[:, place] = column
+        times, rule = list(self._times.values()), group.rule[self._member]
+        latest = np.max(times, axis=0) if times else None
         answer = self._values(form.answer)
-        places = range(len(form.steps))
-        rows = np.stack([self._rows[place] for place in places], axis=1)
-        latest = None
-        if self._times:
-            latest = np.stack([self._times[place] for place in places], axis=1).max(axis=1)
-        rule = group.rule[self._member]
         return GroundingTable(rule, answer, rows, latest, self._count, self._is_complete)
 
     def _take(self, number: int, step: _Step) -> None:

@@ -20,7 +20,7 @@ from rulerag.types import Document, Groundings, Query
 # The least share of a relation's other subjects with one object at a time, for two to contradict.
 _FUNCTIONAL = 0.95
 # Answers of rules, and stated ones, that are written out; the record holds all of them.
-_TOLD, _STATED = 3, 6
+_RULES_SHOWN, _ANSWERS_SHOWN = 3, 6
 
 
 class Statement(NamedTuple):
@@ -154,14 +154,14 @@ def compare(
         entry["verdict"] = "supports" if name in answers else apart
     if not answers and not concluded:
         return {}
-    said = [entry["answer"] for entry in answers.values()]
+    names = [entry["answer"] for entry in answers.values()]
     return {
         "answers": list(answers.values()),
         "rules": sorted(concluded.values(), key=lambda entry: -entry["confidence"]),
         "functional": functional,
         "conflict": (functional and len(answers) > 1)
         or any(entry["verdict"] == "contradicts" for entry in concluded.values()),
-        "answered": bool(exact_match(answer, said)) if said else None,
+        "answered": bool(exact_match(answer, names)) if names else None,
     }
 
 
@@ -207,24 +207,24 @@ def statement_lines(
     if not stated:
         return []
     lines = []
-    for entry in stated["answers"][:_STATED]:
+    for entry in stated["answers"][:_ANSWERS_SHOWN]:
         now, time = query.timestamp, entry["time"]
         when = "last stated" if now is not None and time is not None and time < now else "stated"
         where = ", ".join(documents.get(name, name) for name in entry["documents"])
         lines.append(f"{entry['answer']} is {when} in {where}")
-    if len(stated["answers"]) > _STATED:
-        lines.append(f"{len(stated['answers']) - _STATED} more are stated")
+    if len(stated["answers"]) > _ANSWERS_SHOWN:
+        lines.append(f"{len(stated['answers']) - _ANSWERS_SHOWN} more are stated")
     if not lines:
         lines.append("no document states an answer")
     if stated["functional"] and len(stated["answers"]) > 1:
         lines.append("these statements contradict each other: other subjects have one answer")
     if stated["answered"] is False and answer:
         lines.append(f"the answer {answer} is not what is stated")
-    for entry in stated["rules"][:_TOLD]:
+    for entry in stated["rules"][:_RULES_SHOWN]:
         names = [rules.get(name, name) for name in entry["rules"]]
         where = ", ".join(documents.get(name, name) for name in entry["documents"])
         lines.append(f"{_verdict(entry, names, bool(stated['answers']))} (by {where})")
-    more = len(stated["rules"]) - _TOLD
+    more = len(stated["rules"]) - _RULES_SHOWN
     if more > 0:
         lines.append(f"rules lead to {more} more answer{'' if more == 1 else 's'}")
     return lines

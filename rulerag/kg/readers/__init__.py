@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.kg.readers.intervals import IntervalFacts, cut_times
+    from rulerag.kg.readers.intervals import cut_times, gather_intervals
 else:
     __getattr__ = lazy_names(__name__)

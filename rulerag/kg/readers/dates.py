@@ -18,7 +18,8 @@ from math import gcd
 import numpy as np
 
 from rulerag.arrays import Ints
-from rulerag.errors import ConfigError, DataFormatError
+from rulerag.composition import check_choice
+from rulerag.errors import DataFormatError
 from rulerag.io import excerpt
 from rulerag.kg.calendar import Calendar
 
@@ -92,12 +93,8 @@ def read_times(
         DataFormatError: from ``fault``: a text that is no time, or has two meanings.
         ConfigError: an unknown order.
     """
-    if order is not None and order not in DATE_ORDERS:
-        raise ConfigError(
-            f"there is no order of dates {order!r}",
-            key="dates",
-            hint=f"one of {', '.join(DATE_ORDERS)}",
-        )
+    if order is not None:
+        check_choice("dates", order, DATE_ORDERS, "order of dates")
     kinds = [_kind(text) for text in texts]
     most = Counter(kind for kind in kinds if kind).most_common(1)
     if not most:

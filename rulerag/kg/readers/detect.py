@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from rulerag.composition import check_choice
 from rulerag.errors import (
-    ConfigError,
     DataError,
     DataFormatError,
     EmptyDataError,
@@ -136,7 +136,9 @@ def is_jsonl(path: Path) -> bool:
     return path.name.removesuffix(".gz").endswith(".jsonl")
 
 
-def unknown_name(text: str, place: int, path: Path, line: int) -> UnknownNameError:
+def unknown_name(
+    text: str, place: int, path: Path | None, line: int, known: Sequence[str] = ()
+) -> UnknownNameError:
     """The error about a name or an id that a vocabulary file lacks.
 
     Args:
@@ -144,13 +146,15 @@ def unknown_name(text: str, place: int, path: Path, line: int) -> UnknownNameErr
         place: 0 for a subject, 1 for a relation, 2 for an object.
         path: the file that has it.
         line: the line.
+        known: the names that the vocabulary has, where it is a name.
     """
     what = ("entity", "relation", "entity")[place]
+    hint = "the files may be of two graphs, or the columns in another order"
     return UnknownNameError(
         f"the {('subject', 'relation', 'object')[place]} {text!r} is not in {what}2id.txt",
         path=path,
         line=line,
-        hint="the files may be of two graphs, or the columns in another order",
+        hint=did_you_mean(text, known) if known else hint,
     )
 
 
@@ -167,9 +171,7 @@ def find_graph(path: str | Path, layout: str = "auto") -> GraphFiles:
         DataFormatError: the files have no layout that is known, or two layouts.
         ConfigError: no such layout.
     """
-    if layout not in ("auto", *LAYOUTS):
-        hint = did_you_mean(layout, ("auto", *LAYOUTS))
-        raise ConfigError(f"there is no layout {layout!r}", key="layout", hint=hint)
+    check_choice("layout", layout, ("auto", *LAYOUTS))
     root = Path(path)
     if not root.exists():
         raise DataError("no such file or folder", path=root, hint=_neighbours(root))

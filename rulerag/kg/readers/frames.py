@@ -10,7 +10,7 @@ from rulerag.errors import DataFormatError, EmptyDataError
 from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.readers.headers import Header, choose_columns
 from rulerag.kg.readers.load import make_graph
-from rulerag.kg.readers.tables import Facts
+from rulerag.kg.readers.tables import Facts, add_columns
 
 
 def graph_from_frame(
@@ -35,13 +35,13 @@ def graph_from_frame(
     rows = [list(row) for row in zip(*cells, strict=True)]
     header = choose_columns(names, rows[:50], columns)
     header = Header(header.columns, tuple(names))
-    facts = Facts("time" in header.columns, dates)
-    facts.add("train", header, enumerate(rows, start=1))
+    facts = Facts(int("time" in header.columns))
+    add_columns(facts, "train", header, enumerate(rows, start=1))
     notes = {
         "columns": {role: header.name(role) for role in header.columns},
         "other_columns": header.others,
     }
-    return make_graph(facts.finished(notes), name, notes={"layout": "frame"})
+    return make_graph(facts.graph(notes, dates), name, notes={"layout": "frame"})
 
 
 def _text(value: Any) -> str:

@@ -262,7 +262,9 @@ def choose_columns(
         ConfigError: a named column is not there.
     """
     named = read_columns(columns) if columns is not None else {}
-    given = {role: _named(name, role, first) for role, name in named.items() if name != NONE}
+    given = {
+        role: _column_number(name, role, first) for role, name in named.items() if name != NONE
+    }
     by_name = {r: c for r, c in by_words(first).items() if r not in named}
     if not given and not all(by_name.get(role) for role in ROLES[:3]):
         plain = _without_header(first, rows)
@@ -280,7 +282,7 @@ def choose_columns(
     return Header({role: chosen[role] for role in ROLES if role in chosen}, header)
 
 
-def _named(name: str, role: str, first: Sequence[str]) -> int:
+def _column_number(name: str, role: str, first: Sequence[str]) -> int:
     """The number of a column that was named by its name, or by its number from 1."""
     for form in (str, str.casefold):
         places = [n for n, known in enumerate(first) if form(known) == form(name)]

@@ -7,7 +7,7 @@ infinity; every year of a window repeats each fact that holds in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,54 +22,26 @@ from rulerag.kg.readers.detect import (
     GraphFiles,
     RawGraph,
     is_interval_date,
-    unknown_name,
 )
 from rulerag.kg.readers.integers import read_vocabularies
 from rulerag.kg.readers.known_graphs import recognise
+from rulerag.kg.readers.tables import Facts
 
 #: Stands for an unknown start or end.
 OPEN_START, OPEN_END = -(2**31), 2**31 - 1
 
 
 @dataclass(frozen=True)
-class IntervalFacts:
-    """Facts of several files with the years in which they hold, all ends included.
+class Intervals:
+    """The years in which facts hold, all ends included.
 
     Args:
-        fields: the texts before the two dates, one list of three for each fact.
         start: int64 array of shape (n,), first years; :data:`OPEN_START` where unknown.
         end: int64 array of shape (n,), last years; :data:`OPEN_END` where unknown.
-        places: the number of the file and the line of each fact.
     """
 
-    fields: list[list[str]]
     start: Longs
     end: Longs
-    places: list[tuple[int, int]]
-
-    @classmethod
-    def read(cls, *paths: Path) -> IntervalFacts:
-        """Read lines ``subject relation object start end``, one file after another.
-
-        Raises:
-            DataFormatError: a line of another form; names file and line.
-        """
-        rows, places = [], []
-        for file, path in enumerate(paths):
-            for number, line in read_lines(path):
-                parts = line.split("\t")
-                if len(parts) != 5 or "" in parts or not all(map(_is_year, parts[3:])):
-                    raise DataFormatError(
-                        f"expected 'subject relation object start end', found {excerpt(line)}",
-                        path=path,
-                        line=number,
-                        hint="dates are written 1946-##-##, unknown ones ####-##-##",
-                    )
-                rows.append(parts)
-                places.append((file, number))
-        start = np.array([_year(row[3], OPEN_START) for row in rows], np.int64)
-        end = np.array([_year(row[4], OPEN_END) for row in rows], np.int64)
-        return cls([row[:3] for row in rows], start, end, places)
 
     @property
     def known_years(self) -> tuple[int, int]:
@@ -95,7 +67,7 @@ class IntervalFacts:
         """
         low = np.maximum(self.start, first)
         counts = np.maximum(np.minimum(self.end, last) - low + 1, 0)
-        rows = np.repeat(np.arange(len(self.fields)), counts)
+        rows = np.repeat(np.arange(len(counts)), counts)
         offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
         years = (low[rows] + offsets).astype(np.int32)
         order = np.argsort(years, kind="stable")
@@ -115,8 +87,10 @@ def read_intervals(files: GraphFiles, columns: str | None, calendar: Calendar | 
         UnknownNameError: a name that the vocabulary files lack.
         ConfigError: the calendar has no years.
     """
-    facts = IntervalFacts.read(*files.splits.values())
-    entities, relations, ids = _ids(files, facts, COLUMN_ORDERS[columns or "hrt"])
+    facts, intervals = gather_intervals(files.splits)
+    given = read_vocabularies(files) if files.vocabularies else None
+    order = COLUMN_ORDERS[columns or "hrt"]
+    entities, relations, ids = facts.with_ids(order, given, coded=files.coded)
     known = recognise(entities, relations)
     calendar = calendar or (known.calendar if known else None)
     if calendar is not None and calendar.unit != "year":
@@ -125,47 +99,55 @@ def read_intervals(files: GraphFiles, columns: str | None, calendar: Calendar | 
             key="calendar",
             hint="for example Calendar('year', '1786')",
         )
-    first, last = facts.known_years
+    first, last = intervals.known_years
     origin = first if calendar is None else int(calendar.origin)
     first, last = max(first, origin), min(last, origin + known.last) if known else last
-    rows, years = facts.expand(first, last)
+    rows, years = intervals.expand(first, last)
     table = np.column_stack([ids[rows], years - np.int32(origin)])
+    sizes = {split: len(part) for split, part in facts.by_split(ids).items()}
     if files.layout == "intervals":
-        file = np.array([file for file, _ in facts.places])[rows]
-        splits = {split: table[file == number] for number, split in enumerate(files.splits)}
+        file = np.repeat(np.arange(len(sizes)), list(sizes.values()))[rows]
+        splits = {split: table[file == number] for number, split in enumerate(sizes)}
     else:
         starts = known.cuts if known and known.cuts else cut_times(table[:, 3])
         parts = np.split(table, np.searchsorted(table[:, 3], starts))
         splits = dict(zip(("train", "valid", "test"), parts, strict=True))
-    sizes = np.bincount([file for file, _ in facts.places], minlength=len(files.splits))
     notes: dict[str, object] = {
-        "intervals": dict(zip(files.splits, sizes.tolist(), strict=True)),
-        "intervals_without_a_year": len(facts.fields) - len(np.unique(rows)),
+        "intervals": sizes,
+        "intervals_without_a_year": len(ids) - len(np.unique(rows)),
         "years": [first, last],
     }
     return RawGraph(entities, relations, splits, Calendar("year", str(origin)), notes)
 
 
-def _ids(
-    files: GraphFiles, facts: IntervalFacts, order: Sequence[int]
-) -> tuple[list[str], list[str], Ints]:
-    """Both vocabularies, and the ids of subject, relation and object of each fact."""
-    rows = [[row[place] for place in order] for row in facts.fields]
-    if files.vocabularies:
-        entities, relations = read_vocabularies(files)
-    else:
-        entities = list(dict.fromkeys(row[end] for row in rows for end in (0, 2)))
-        relations = list(dict.fromkeys(row[1] for row in rows))
-    entity, relation = (
-        {str(i) if files.coded else name: i for i, name in enumerate(names)}
-        for names in (entities, relations)
+def gather_intervals(splits: Mapping[str, Path]) -> tuple[Facts, Intervals]:
+    """The facts of files with lines ``subject relation object start end``, and their years.
+
+    Raises:
+        DataFormatError: a line of another form; names file and line.
+    """
+    facts = Facts(times=2)
+    for split, path in splits.items():
+        facts.add(split, _records(path), path)
+    ends = (
+        np.array([_year(text, unknown) for text in facts.texts_of_times], np.int64)[column]
+        for column, unknown in zip(facts.table[:, 3:].T, (OPEN_START, OPEN_END), strict=True)
     )
-    ids = [[entity.get(s, -1), relation.get(r, -1), entity.get(o, -1)] for s, r, o in rows]
-    for row, texts, (file, line) in zip(ids, rows, facts.places, strict=True):
-        if -1 in row:
-            place = row.index(-1)
-            raise unknown_name(texts[place], place, list(files.splits.values())[file], line)
-    return entities, relations, np.array(ids, np.int32).reshape(-1, 3)
+    return facts, Intervals(*ends)
+
+
+def _records(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """The fields of each line, with its number."""
+    for number, line in read_lines(path):
+        parts = line.split("\t")
+        if len(parts) != 5 or "" in parts or not all(map(_is_year, parts[3:])):
+            raise DataFormatError(
+                f"expected 'subject relation object start end', found {excerpt(line)}",
+                path=path,
+                line=number,
+                hint="dates are written 1946-##-##, unknown ones ####-##-##",
+            )
+        yield number, parts
 
 
 def cut_times(times: Ints, fractions: Sequence[float] = (0.8, 0.9)) -> tuple[int, int]:

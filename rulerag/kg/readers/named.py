@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import re
-from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import islice
-from math import gcd
 from pathlib import Path
 
 import numpy as np
 
 from rulerag.arrays import Ints
-from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
+from rulerag.errors import DataFormatError
 from rulerag.io import excerpt, read_lines
 from rulerag.kg.calendar import Calendar
+from rulerag.kg.readers.dates import read_times
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
+from rulerag.kg.readers.headers import ROLES, by_words
 from rulerag.kg.readers.integers import read_vocabularies
+from rulerag.kg.readers.tables import Facts
 
-_HEADER = {
-    "h": {"subject", "head", "subj", "source", "from"},
-    "r": {"relation", "predicate", "rel", "property", "edge"},
-    "t": {"object", "tail", "obj", "target", "to"},
-}
-_TIME_HEADER = {"time", "timestamp", "date", "year"}
 _INTEGER = re.compile(r"-?\d{1,10}")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -45,38 +39,19 @@ def read_named(files: GraphFiles, columns: str | None, calendar: Calendar | None
         DataFormatError: a line of another form, or an order that cannot be found.
         UnknownNameError: a name that the vocabulary files lack.
     """
-    width = _width(files)
-    names: dict[str, int] = {}
-    times: dict[str, int] = {}
-    codes, bounds = array("i"), {}
+    width = 4 if files.layout == "quadruples" else 3
+    facts = Facts(times=width - 3)
     for split, path in files.splits.items():
-        start = len(codes) // width
         columns = columns or _header(path, width)
-        for number, fields in _records(path, width):
-            if len(fields) != width or "" in fields:
-                raise DataFormatError(
-                    f"expected {width} TAB-separated names, found {excerpt(chr(9).join(fields))}",
-                    path=path,
-                    line=number,
-                    hint="part columns by TAB, not by spaces" if len(fields) == 1 else None,
-                )
-            codes.extend(names.setdefault(name, len(names)) for name in fields[:3])
-            codes.extend(times.setdefault(time, len(times)) for time in fields[3:])
-        bounds[split] = slice(start, len(codes) // width)
-    table = np.frombuffer(codes, np.int32).reshape(-1, width)
-    order = columns or _column_order(table, next(iter(files.splits.values())))
-    facts = table[:, COLUMN_ORDERS[order]]
-    entities, relations, ids = _vocabularies(files, list(names), facts)
+        facts.add(split, _records(path, width), path)
+    order = columns or _column_order(facts.table, files.splits["train"])
+    given = read_vocabularies(files) if files.vocabularies else None
+    entities, relations, ids = facts.with_ids(COLUMN_ORDERS[order], given)
     dates = None
     if width == 4:
-        values, dates = _times(files, list(times), table[:, 3], calendar)
-        ids = np.column_stack([ids, values[table[:, 3]]])
-    splits = {split: ids[rows] for split, rows in bounds.items()}
-    return RawGraph(entities, relations, splits, dates, {"columns": order})
-
-
-def _width(files: GraphFiles) -> int:
-    return 4 if files.layout == "quadruples" else 3
+        values, dates = _times(facts, calendar)
+        ids = np.column_stack([ids, values[facts.table[:, 3]]])
+    return RawGraph(entities, relations, facts.by_split(ids), dates, {"columns": order})
 
 
 def _records(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
@@ -84,7 +59,15 @@ def _records(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
     keys = ("subject", "relation", "object", "timestamp")[:width]
     if not is_jsonl(path):
         for number, line in islice(read_lines(path), int(_header(path, width) is not None), None):
-            yield number, line.split("\t")
+            fields = line.split("\t")
+            if len(fields) != width or "" in fields:
+                raise DataFormatError(
+                    f"expected {width} TAB-separated names, found {excerpt(line)}",
+                    path=path,
+                    line=number,
+                    hint="part columns by TAB, not by spaces" if len(fields) == 1 else None,
+                )
+            yield number, fields
         return
     for number, line in read_lines(path):
         try:
@@ -103,18 +86,12 @@ def _header(path: Path, width: int) -> str | None:
     if is_jsonl(path):
         return "hrt"
     line = next(read_lines(path, 1 << 16), (0, ""))[1]
-    words = [text.strip().lower() for text in line.split("\t")]
-    if len(words) != width or (width == 4 and words[3] not in _TIME_HEADER):
+    words = line.split("\t")
+    places = by_words(words)
+    if len(words) != width or (width == 4 and places.get("time") != [3]):
         return None
-    order = "".join(next((k for k, known in _HEADER.items() if w in known), "?") for w in words[:3])
-    return order if order in COLUMN_ORDERS else None
-
-
-def _place(files: GraphFiles, row: int) -> tuple[Path, int]:
-    """The file and the line of a row of all files together."""
-    width = _width(files)
-    places = ((p, n) for p in files.splits.values() for n, _ in _records(p, width))
-    return next(islice(places, row, None))
+    order = tuple(place for role in ROLES[:3] for place in places.get(role, ()))
+    return next((name for name, known in COLUMN_ORDERS.items() if known == order), None)
 
 
 def _column_order(table: Ints, path: Path) -> str:
@@ -144,63 +121,24 @@ def _column_order(table: Ints, path: Path) -> str:
     )
 
 
-def _vocabularies(
-    files: GraphFiles, names: Sequence[str], facts: Ints
-) -> tuple[list[str], list[str], Ints]:
-    """Entity and relation names, and the facts as ids of these."""
-    ids = np.empty_like(facts)
-    given = read_vocabularies(files) if files.vocabularies else None
-    orders = []
-    for kind, (what, places) in enumerate((("entity", [0, 2]), ("relation", [1]))):
-        # Ids follow first appearance, a fact's subject before its object.
-        used, first = np.unique(facts[:, places], return_index=True)
-        orders.append(given[kind] if given else [names[i] for i in used[np.argsort(first)]])
-        number = {name: i for i, name in enumerate(orders[-1])}
-        id_of = np.array([number.get(name, -1) for name in names], np.int32)
-        strange = used[id_of[used] < 0]
-        if len(strange):
-            name = names[strange[0]]
-            row = int(np.argwhere(facts[:, places] == strange[0])[0, 0])
-            path, line = _place(files, row)
-            raise UnknownNameError(
-                f"the {what} {name!r} is not in {what}2id.txt",
-                path=path,
-                line=line,
-                hint=did_you_mean(name, number),
-            )
-        ids[:, places] = id_of[facts[:, places]]
-    return orders[0], orders[1], ids
-
-
-def _times(
-    files: GraphFiles, texts: Sequence[str], column: Ints, calendar: Calendar | None
-) -> tuple[Ints, Calendar | None]:
+def _times(facts: Facts, calendar: Calendar | None) -> tuple[Ints, Calendar | None]:
     """The timestamp of each distinct time, and the calendar of ISO dates."""
+    texts = facts.texts_of_times
     dated = bool(texts) and _ISO_DATE.fullmatch(texts[0]) is not None
+    if dated and calendar is None:
+        read = read_times(texts, facts.fault_of_time, None)
+        return read.values, read.calendar
     pattern, form = (_ISO_DATE, "YYYY-MM-DD") if dated else (_INTEGER, "a whole number")
     values = []
     for code, text in enumerate(texts):
         try:
             if not pattern.fullmatch(text):
                 raise ValueError(text)
-            if not dated:
-                value = int(text)
-            elif calendar is None:
-                value = dt.date.fromisoformat(text).toordinal()
-            else:
-                value = calendar.parse(text)
+            value = calendar.parse(text) if dated and calendar is not None else int(text)
             if not -(2**31) <= value < 2**31:
                 raise ValueError(text)
         except (ValueError, DataFormatError) as error:
-            path, line = _place(files, int(np.flatnonzero(column == code)[0]))
-            raise DataFormatError(
-                f"expected {form} as the time, found {excerpt(text)}", path=path, line=line
-            ) from error
+            message = f"expected {form} as the time, found {excerpt(text)}"
+            raise facts.fault_of_time(code, message) from error
         values.append(value)
-    times = np.array(values, np.int64)
-    if not dated or calendar is not None:
-        return times.astype(np.int32), None
-    origin = int(times.min())
-    step = gcd(*(times - origin).tolist()) or 1
-    day = Calendar("day", dt.date.fromordinal(origin).isoformat(), step)
-    return (times - origin).astype(np.int32), day
+    return np.array(values, np.int32), None

@@ -12,7 +12,7 @@ from rulerag.errors import ConfigError, DataFormatError, EmptyDataError
 from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.detect import GraphFiles, RawGraph
 from rulerag.kg.readers.headers import NEO4J_FIELD, NONE, Header, by_words, find_sheet, read_columns
-from rulerag.kg.readers.tables import Facts
+from rulerag.kg.readers.tables import Facts, add_columns
 
 _NAMES = ("name", "title", "label", "caption")  # properties that name a node, the best first
 _TYPE = re.compile(r":[a-z]+(\[\])?$")  # as in since:date
@@ -94,13 +94,14 @@ def read_neo4j(
             edges.append((path, fields, linked))
     times = [_time(fields, rows, named.get("time")) for _, fields, rows in edges]
     dated = bool(times) and all(times)
-    facts = Facts(dated, dates)
+    facts = Facts(int(dated))
     for (path, fields, rows), time in zip(edges, times, strict=True):
         where = {"subject": 0, "relation": 1, "object": 2, **({"time": 3} if dated else {})}
         header = Header(where, (":START_ID", ":TYPE", ":END_ID", *([str(time)] * dated)))
-        facts.add("train", header, [(n, _fact(r, fields, path, time)) for n, r in rows], path)
+        linked = [(n, _fact(row, fields, path, time)) for n, row in rows]
+        add_columns(facts, "train", header, linked, path)
     try:
-        raw = facts.finished({"other_columns": _others(edges, times, dated=dated)})
+        raw = facts.graph({"other_columns": _others(edges, times, dated=dated)}, dates)
     except EmptyDataError as error:
         raise EmptyDataError(
             "holds no relationship",

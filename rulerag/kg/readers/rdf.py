@@ -12,7 +12,6 @@ from rulerag.errors import DataFormatError, EmptyDataError, MissingDependencyErr
 from rulerag.io import decode, excerpt, read_bytes
 from rulerag.kg.labels import LabelCandidates
 from rulerag.kg.readers.detect import RDF_ENDINGS, GraphFiles, RawGraph
-from rulerag.kg.readers.headers import Header
 from rulerag.kg.readers.tables import Facts
 
 _CORE, _SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
@@ -23,7 +22,6 @@ _LABELS = (
 )
 _ALIASES = (f"{_SKOS}altLabel", "http://schema.org/alternateName")
 _LANGUAGES = ("en", None)  # of labels, those that are taken first; None: no language is stated
-_HEADER = Header({"subject": 0, "relation": 1, "object": 2}, ("subject", "predicate", "object"))
 
 
 def read_rdf(files: GraphFiles) -> RawGraph:
@@ -41,7 +39,7 @@ def read_rdf(files: GraphFiles) -> RawGraph:
         EmptyDataError: there is no triple of two IRIs.
     """
     named: dict[str, dict[str, list[tuple[int, int, str]]]] = {"labels": {}, "aliases": {}}
-    facts, skipped = Facts(dated=False), Counter[str]()
+    facts, skipped = Facts(), Counter[str]()
     for split, path in files.splits.items():
         rows = []
         for subject, predicate, value in _triples(files.parts or (path,)):
@@ -56,11 +54,11 @@ def read_rdf(files: GraphFiles) -> RawGraph:
             elif kind not in named:
                 skipped[_REASONS[kind]] += 1
         # A parsed graph has no order of its own; ids shall not depend on chance.
-        facts.add(split, _HEADER, sorted(rows), path)
+        facts.add(split, sorted(rows), path)
     for why, count in skipped.items():
         facts.leave_out(why, 0, count)
     try:
-        raw = facts.finished({"parsed_by": "rdflib"})
+        raw = facts.graph({"parsed_by": "rdflib"})
     except EmptyDataError as error:
         raise EmptyDataError(
             error.message,

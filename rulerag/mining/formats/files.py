@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rulerag.errors import ConfigError, DataFormatError, did_you_mean
+from rulerag.composition import check_choice
+from rulerag.errors import ConfigError, DataFormatError
 from rulerag.io import read_text
 from rulerag.mining.formats.amie import load_amie, save_amie
 from rulerag.mining.formats.anyburl import load_anyburl, save_anyburl
@@ -37,7 +38,7 @@ def export_rules(
         DataFormatError: a rule that the format cannot hold.
         OutputError: the file cannot be written.
     """
-    _check(format, FORMATS)
+    check_choice("format", format, FORMATS, "rule format")
     if format == "jsonl":
         bank.save(path)
     elif format == "amie":
@@ -63,7 +64,7 @@ def import_rules(
         ConfigError: an unknown format, or ``tlogic`` without a graph.
         DataError: the file cannot be read; DataFormatError: a line is wrong, or no format fits.
     """
-    _check(format, ("auto", *FORMATS))
+    check_choice("format", format, ("auto", *FORMATS), "rule format")
     if format == "auto":
         format = detect_format(path)
     if format == "jsonl":
@@ -98,13 +99,6 @@ def detect_format(path: str | Path) -> str:
         line=1,
         hint=f"name the format: {', '.join(FORMATS)}",
     )
-
-
-def _check(format: str, known: tuple[str, ...]) -> None:
-    if format not in known:
-        raise ConfigError(
-            f"unknown rule format {format!r}", key="format", hint=did_you_mean(format, known)
-        )
 
 
 def _needed(graph: KnowledgeGraph | None, path: str | Path) -> KnowledgeGraph:

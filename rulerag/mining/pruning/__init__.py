@@ -6,7 +6,7 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.pruning.coverage import prune_covered
-    from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, check_score, top_rules
+    from rulerag.mining.pruning.scores import DEFAULT_SCORE, SCORES, top_rules
     from rulerag.mining.pruning.subsumption import prune_subsumed
 else:
     __getattr__ = lazy_names(__name__)

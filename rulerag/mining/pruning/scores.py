@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rulerag.errors import ConfigError, did_you_mean
-from rulerag.mining.runtime import check_count
+from rulerag.composition import check_choice, check_range
 from rulerag.rules import Rule, RuleBank
 
 SCORES: dict[str, Callable[[Rule], float]] = {
@@ -19,17 +18,6 @@ DEFAULT_SCORE = "product"
 rules that hardly ever apply (``benchmarks/results/rule-pruning``; the standard confidence, Laplace
 and AnyBURL smoothing, Wilson's bound, confidence times log support and support were compared too).
 """
-
-
-def check_score(name: str) -> str:
-    """The name, where there is such a score.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    if name not in SCORES:
-        raise ConfigError(f"unknown score {name!r}", key="score", hint=did_you_mean(name, SCORES))
-    return name
 
 
 def top_rules(bank: RuleBank, per_head: int, score: str = DEFAULT_SCORE) -> RuleBank:
@@ -46,8 +34,9 @@ def top_rules(bank: RuleBank, per_head: int, score: str = DEFAULT_SCORE) -> Rule
     Raises:
         ConfigError: an unknown score, or ``per_head`` below 1.
     """
-    check_count("per_head", per_head, 1)
-    value = SCORES[check_score(score)]
+    check_range("per_head", per_head, 1)
+    check_choice("score", score, SCORES)
+    value = SCORES[score]
 
     def rank(rule: Rule) -> tuple[float, float, int, str]:
         support = rule.quality.support or 0

@@ -1,4 +1,4 @@
-"""How mining runs: tasks kept on disk, memory estimated, kernels compiled, thresholds checked."""
+"""How mining runs: tasks kept on disk, memory estimated, kernels compiled."""
 
 from typing import TYPE_CHECKING
 
@@ -9,6 +9,5 @@ if TYPE_CHECKING:
     from rulerag.mining.runtime.memory import check_memory
     from rulerag.mining.runtime.options import RunOptions
     from rulerag.mining.runtime.tasks import Arrays, TaskRunner, checkpoint_folder, thread_backend
-    from rulerag.mining.runtime.thresholds import check_count, check_fraction
 else:
     __getattr__ = lazy_names(__name__)

@@ -154,8 +154,7 @@ class FusedRetriever:
         """
         check_top_k(top_k)
         depth = max(self.depth, top_k)
-        found = [retriever.retrieve(queries, depth) for retriever in self.retrievers]
-        lists = zip(*found, strict=True)
+        lists = zip(*(one.retrieve(queries, depth) for one in self.retrievers), strict=True)
         return [self._fused(*part, top_k) for part in zip(queries, lists, strict=True)]
 
     def retrieve_union(self, queries: Sequence[Query], top_k: int) -> list[list[ScoredDocument]]:
@@ -167,11 +166,8 @@ class FusedRetriever:
             ConfigError: ``top_k`` is below 1.
         """
         check_top_k(top_k)
-        found = [
-            getattr(retriever, "retrieve_union", retriever.retrieve)(queries, top_k)
-            for retriever in self.retrievers
-        ]
-        lists = zip(*found, strict=True)
+        unions = (getattr(one, "retrieve_union", one.retrieve) for one in self.retrievers)
+        lists = zip(*(union(queries, top_k) for union in unions), strict=True)
         return [self._fused(*part, None) for part in zip(queries, lists, strict=True)]
 
     def _fused(

@@ -124,17 +124,6 @@ def check_manifest(path: str | Path, kind: str, *, corpus: str) -> dict[str, Any
         RetrievalError: the folder is no index of this kind, or its manifest is damaged.
         FingerprintError: the index was built from another corpus.
     """
-    manifest = _read_manifest(path, kind)
-    if manifest.get("corpus_fingerprint") != corpus:
-        what = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
-        raise FingerprintError(
-            f"the index was built from another corpus ({what})", path=path, hint=_anew(kind)
-        )
-    settings: dict[str, Any] = manifest["settings"]
-    return settings
-
-
-def _read_manifest(path: str | Path, kind: str) -> dict[str, Any]:
     folder = Path(path)
     if not (folder / MANIFEST).is_file():
         raise broken_index(kind, None, f"{folder}: no {kind} index here (no {MANIFEST})")
@@ -148,7 +137,13 @@ def _read_manifest(path: str | Path, kind: str) -> dict[str, Any]:
     if found != (kind, _LAYOUT):
         what = f"holds an index of kind {found[0]!r}, layout {found[1]!r}"
         raise broken_index(kind, folder, f"{what}; kind {kind!r}, layout {_LAYOUT} is wanted")
-    return manifest
+    if manifest.get("corpus_fingerprint") != corpus:
+        what = f"{manifest.get('corpus_fingerprint')}, the documents given are {corpus}"
+        raise FingerprintError(
+            f"the index was built from another corpus ({what})", path=path, hint=_anew(kind)
+        )
+    settings: dict[str, Any] = manifest["settings"]
+    return settings
 
 
 def broken_index(kind: str, path: str | Path | None, message: str) -> RetrievalError:

@@ -371,9 +371,7 @@ def open_dense(
         common["search_parameters"] = chosen.search_parameters
         return DenseRetriever.load(folder, corpus, checked, **common)
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
-    return DenseRetriever(
-        corpus, side, **chosen.model_dump(include=set(IndexSettings.model_fields)), **common
-    )
+    return DenseRetriever(corpus, side, settings=chosen, **common)
 
 
 def _names(

@@ -109,7 +109,7 @@ class RulePath:
         """
         other = self._other(step)
         # An atom between two ends that are known already binds nothing.
-        if not other.startswith("?") or other in self._named(step):
+        if not other.startswith("?") or other in self._earlier_variables(step):
             return
         entities = self.bound.setdefault(other, {})
         for ends, fraction in found:
@@ -135,7 +135,9 @@ class RulePath:
 
     def known(self, step: PathStep) -> dict[str, dict[str, float]]:
         """What earlier hops bound, and the entity that the step is about."""
-        known = {name: self.bound[name] for name in self._named(step) if name in self.bound}
+        known = {
+            name: self.bound[name] for name in self._earlier_variables(step) if name in self.bound
+        }
         known[step.variable] = {step.entity: step.weight}
         return known
 
@@ -144,7 +146,7 @@ class RulePath:
         atom = self.rule.body[step.atom]
         return atom.object if atom.subject == step.variable else atom.subject
 
-    def _named(self, step: PathStep) -> set[str]:
+    def _earlier_variables(self, step: PathStep) -> set[str]:
         """The variables of earlier hops."""
         atoms = [self.rule.body[number] for number in self._order[: step.hop]]
         ends = {end for atom in atoms for end in (atom.subject, atom.object)}

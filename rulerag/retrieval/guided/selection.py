@@ -111,7 +111,7 @@ class WordedSelector:
 
     def select(self, queries: Sequence[Query]) -> list[list[Rule]]:
         """Return, for each query, its guiding rules, best first; a list may be empty."""
-        return [[self._said(rule) for rule in rules] for rules in self.selector.select(queries)]
+        return [[self._in_words(rule) for rule in rules] for rules in self.selector.select(queries)]
 
-    def _said(self, rule: Rule) -> Rule:
+    def _in_words(self, rule: Rule) -> Rule:
         return replace(rule, text=self.phrases.rule(rule))

@@ -83,8 +83,8 @@ class BM25Retriever(CorpusIndex):
         threads: int | None = None,
         progress: bool = False,
     ) -> None:
-        words = stopwords if isinstance(stopwords, str) else tuple(stopwords)
-        tokenizer = Tokenizer(dates=dates, stopwords=words, min_length=min_token_length)
+        words = {"dates": dates, "stopwords": stopwords, "min_length": min_token_length}
+        tokenizer = Tokenizer.read(words)
         self.documents = check_documents(documents)
         self._set(k1, b, tokenizer, threads, progress)
         self._arrays = self._remembered()

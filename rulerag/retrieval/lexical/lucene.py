@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field
 from tqdm.auto import tqdm
 
 from rulerag.cache import cache_folder
@@ -29,7 +29,7 @@ from rulerag.retrieval.base import (
     new_index_folder,
 )
 from rulerag.retrieval.lexical.java import java_class, java_errors, start_java
-from rulerag.retrieval.lexical.tokenization import check_dates, rewrite_dates
+from rulerag.retrieval.lexical.tokenization import Dates, rewrite_dates
 from rulerag.types import Document, Query
 
 _KIND = "lucene"
@@ -55,16 +55,11 @@ class LuceneSettings(Settings):
         ConfigError: a setting is unknown or out of range.
     """
 
-    dates: str = "split"
+    dates: Dates = "split"
     k1: float = Field(default=0.9, ge=0)
     b: float = Field(default=0.4, ge=0, le=1)
     threads: int | None = Field(default=None, ge=1)
     heap: str | None = None
-
-    @model_validator(mode="after")
-    def _are_known(self) -> Self:
-        check_dates(self.dates)
-        return self
 
 
 @register("retriever", "lucene", make="cached", load="LuceneRetriever")

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
-from rulerag.composition import Settings, check_choice
+from rulerag.composition import Settings
 
 # Lucene's list (EnglishAnalyzer), so that both BM25 back ends pass over the same words.
 _LUCENE_STOPWORDS = (
@@ -18,18 +18,14 @@ _LUCENE_STOPWORDS = (
     "there these they this to was will with"
 )
 ENGLISH_STOPWORDS = frozenset(_LUCENE_STOPWORDS.split())
-DATE_MODES = ("token", "split", "drop")
+Dates = Literal["token", "split", "drop"]
+"""What happens to the dates of a text, see :func:`rewrite_dates`."""
 _DATE = re.compile(r"(?<!\d)(\d{4})-(\d{2})-(\d{2})(?!\d)")
 _WORD = re.compile(r"[^\W_]+")  # the underscores of raw graph names part words
 # Chinese, Japanese and Korean letters: they stand without spaces, or with endings grown to them.
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
 _HAS_CJK = re.compile(f"[{_CJK}]")
 _CJK_RUN = re.compile(f"[{_CJK}]+|[^{_CJK}]+")
-
-
-def check_dates(dates: str) -> None:
-    """Raise a ConfigError unless ``dates`` is one of :data:`DATE_MODES`."""
-    check_choice("dates", dates, DATE_MODES, "handling of dates")
 
 
 def rewrite_dates(text: str, dates: str) -> str:
@@ -71,16 +67,9 @@ class Tokenizer(Settings):
         ConfigError: an unknown option.
     """
 
-    dates: str = "token"
-    stopwords: str | tuple[str, ...] = "en"
+    dates: Dates = "token"
+    stopwords: Literal["en", "none"] | tuple[str, ...] = "en"
     min_length: int = Field(default=1, ge=1)
-
-    @model_validator(mode="after")
-    def _are_known(self) -> Self:
-        check_dates(self.dates)
-        if isinstance(self.stopwords, str):
-            check_choice("stopwords", self.stopwords, ("en", "none"), "stop words")
-        return self
 
     @cached_property
     def _left_out(self) -> frozenset[str]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from functools import cached_property
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -155,7 +156,7 @@ class SymbolicRetriever:
         return Statements(self.documents)
 
     def _listed(
-        self, query: Query, hits: Groundings, rules: Sequence[Rule], top_k: int
+        self, query: Query, hits: GroundedFacts, rules: Sequence[Rule], top_k: int
     ) -> list[ScoredDocument]:
         """The best documents of some groundings, behind those that state an answer."""
         found = self._rank(hits, rules, top_k)
@@ -163,7 +164,7 @@ class SymbolicRetriever:
 
     def _ground_all(
         self, queries: Sequence[Query], rules: Guides | None, top_k: int
-    ) -> Iterator[tuple[Query, Groundings, Sequence[Rule]]]:
+    ) -> Iterator[tuple[Query, GroundedFacts, Sequence[Rule]]]:
         """One query's groundings after the other's: those of a hub are not kept."""
         check_top_k(top_k)
         selected = self.selector.select(queries) if rules is None else rules
@@ -171,28 +172,31 @@ class SymbolicRetriever:
         for query, guiding in zip(bar, selected, strict=True):
             yield query, self._ground(query, guiding), guiding
 
-    def _ground(self, query: Query, rules: Sequence[Rule]) -> Groundings:
-        facts = self._index.facts
-        if query.subject not in facts.entities:
-            return Groundings.none()
+    def _ground(self, query: Query, rules: Sequence[Rule]) -> GroundedFacts:
+        """The groundings of the rules: one row for each of their facts."""
         compiled = self._compile(rules)
-        around = self._index.neighbours(facts.entities.id(query.subject))
-        rule = compiled.by_relation[around.relation]
-        keep = rule >= 0
-        time = around.timestamp
-        if query.timestamp is not None and time is not None:
-            keep &= time < query.timestamp
-        rule = rule[keep]
-        time, weight = self._weigh(query, compiled, rule, None if time is None else time[keep])
-        number = np.arange(len(rule))
-        columns = around.other[keep], around.row[keep], time, weight, rule
-        ones = np.ones(len(rule), dtype=np.int64)
-        hits = Groundings(*columns, np.zeros_like(rule), number, ones > 0, ones)
-        if compiled.chains is not None:
-            hits = hits.join(self._chains(query, compiled, compiled.chains))
+        found = compiled.plans.ground(query.subject, query.timestamp)
+        if not found.is_complete and not self._warned:
+            self._warned = True
+            _log.warning(
+                "the rules of %s ground too much from %s: some groundings beyond %d are left out",
+                query.relation,
+                query.subject,
+                self.max_rows,
+            )
+        time, weight = self._weigh(query, compiled, found.rule, found.latest)
+        # Rules of one atom come first, fact by fact; then longer ones, rule by rule.
+        facts, side = len(self._index.facts), compiled.side[found.rule]
+        first = np.where(side < 2, side * facts + found.rows[:, 0], 2 * facts)
+        order = np.argsort(first, kind="stable")
+        number, atom = np.nonzero(found.rows[order] >= 0)
+        at = order[number]
+        rule, row = found.rule[at], found.rows[at, atom]
+        columns = time[at], weight[at], rule, atom, number, compiled.answer_atom[rule] == atom
+        hits = GroundedFacts(found.answer[at], row, *columns, found.count[at])
         return self._filtered(query, hits) if self.skip_stated and query.prediction else hits
 
-    def _filtered(self, query: Query, hits: Groundings) -> Groundings:
+    def _filtered(self, query: Query, hits: GroundedFacts) -> GroundedFacts:
         """The groundings whose answers no document states before the time of the query."""
         facts = self._index.facts
         if query.relation not in facts.relations or not len(hits.row):
@@ -204,7 +208,7 @@ class SymbolicRetriever:
             stated = stated[time < query.timestamp]
         return hits.take(~np.isin(hits.answer, stated))
 
-    def _rank_in_rule(self, hits: Groundings) -> Longs:
+    def _rank_in_rule(self, hits: GroundedFacts) -> Longs:
         """The rank (from 0) of each row's grounding among those of its rule."""
         if self._index.facts.timestamp is not None:
             return hits.rank(hits.rule, -hits.time)
@@ -212,25 +216,6 @@ class SymbolicRetriever:
         # One grounding of every answer before the second ones.
         nth = hits.rank(group_of(hits.rule, group))
         return hits.rank(hits.rule, nth, -joined[group])
-
-    def _chains(self, query: Query, compiled: _CompiledRules, chains: RulePlans) -> Groundings:
-        """The groundings of the longer bodies: one row for each of their facts."""
-        found = chains.ground(query.subject, query.timestamp)
-        rule = compiled.longer[found.rule]
-        time, weight = self._weigh(query, compiled, rule, found.latest)
-        number, atom = np.nonzero(found.rows >= 0)
-        row = found.rows[number, atom]
-        names_answer = compiled.answer_atom[found.rule][number] == atom
-        if not found.is_complete and not self._warned:
-            self._warned = True
-            _log.warning(
-                "the rules of %s ground too much from %s: some groundings beyond %d are left out",
-                query.relation,
-                query.subject,
-                self.max_rows,
-            )
-        columns = time[number], weight[number], rule[number], atom, number, names_answer
-        return Groundings(found.answer[number], row, *columns, found.count[number])
 
     def _weigh(
         self, query: Query, compiled: _CompiledRules, rule: Longs, latest: Longs | None
@@ -244,41 +229,29 @@ class SymbolicRetriever:
         return latest, weight
 
     def _compile(self, rules: Sequence[Rule]) -> _CompiledRules:
-        key = tuple(rule.id for rule in rules)
+        key = tuple(map(attrgetter("id"), rules))
         if key not in self._compiled:
-            relations = self._index.facts.relations
-            by_relation = np.full(2 * len(relations), -1, dtype=np.int64)
-            longer = []
+            plans = RulePlans(rules, self._index, max_rows=self.max_rows)
+            for number, reason in plans.unusable.items():
+                _log.info("the rule %s cannot be executed: %s", rules[number].text, reason)
+            side = np.full(len(rules), 2, dtype=np.int64)
+            seen: set[tuple[str, int]] = set()
             for number, rule in enumerate(rules):
-                atom = rule.body[0]
-                plain = len(rule.body) == 1 and {atom.subject, atom.object} == {
-                    rule.head.subject,
-                    rule.head.object,
-                }
-                variables = rule.head.subject.startswith("?") and rule.head.object.startswith("?")
-                at = -1
-                if plain and variables and rule.head.subject != rule.head.object:
-                    if atom.relation not in relations:
-                        continue
-                    at = relations.id(atom.relation) + len(relations) * rule.is_inverse
-                if at >= 0 and by_relation[at] < 0:
-                    by_relation[at] = number
-                else:
-                    longer.append(number)
-            chains = [rules[number] for number in longer]
-            plans = RulePlans(chains, self._index, max_rows=self.max_rows) if chains else None
-            for number, reason in (plans.unusable if plans is not None else {}).items():
-                _log.info("the rule %s cannot be executed: %s", chains[number].text, reason)
+                (atom, *others), ends = rule.body, {rule.head.subject, rule.head.object}
+                variables = len(ends) == 2 and all(end.startswith("?") for end in ends)
+                fires = atom.relation, int(rule.is_inverse)
+                if variables and not others and {atom.subject, atom.object} == ends:
+                    side[number] = 2 if fires in seen else fires[1]
+                    seen.add(fires)
             self._compiled[key] = _CompiledRules(
-                by_relation,
-                np.array([self.evidence.confidence(r) for r in rules] or [0.0]),
-                np.array(longer, dtype=np.int64),
-                np.array([answer_atom(rule) for rule in chains], dtype=np.int64),
                 plans,
+                np.array([self.evidence.confidence(rule) for rule in rules], dtype=np.float64),
+                np.array([answer_atom(rule) for rule in rules], dtype=np.int64),
+                side,
             )
         return self._compiled[key]
 
-    def _rank(self, hits: Groundings, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
+    def _rank(self, hits: GroundedFacts, rules: Sequence[Rule], top_k: int) -> list[ScoredDocument]:
         """The first ``top_k`` distinct documents, each with all rules that found it."""
         if not len(hits.row):
             return []
@@ -321,23 +294,21 @@ class _CompiledRules(NamedTuple):
     """Rules ready to be executed.
 
     Args:
-        by_relation: int64 array of shape (2 R,), the rule that each directed relation around the
-            subject fires; -1: none.
+        plans: their joins.
         confidence: float64 array of shape (rules,), smoothed, with its exponent.
-        longer: int64 array, the rules that need a join.
-        answer_atom: int64 array, the body atom that names the answer, for each of these.
-        chains: these rules, ready for the join; None where there are none.
+        answer_atom: int64 array of shape (rules,), the body atom that names the answer.
+        side: int64 array of shape (rules,): 0 for the first rule whose body is one fact of the
+            query's subject, 1 where it is one about it; 2 for longer bodies and further rules.
     """
 
-    by_relation: Longs
+    plans: RulePlans
     confidence: Doubles
-    longer: Longs
     answer_atom: Longs
-    chains: RulePlans | None
+    side: Longs
 
 
-class Groundings(NamedTuple):
-    """Groundings of one query as columns of shape (n,): one row is one fact of one grounding.
+class GroundedFacts(NamedTuple):
+    """GroundedFacts of one query as columns of shape (n,): one row is one fact of one grounding.
 
     Args:
         answer: entity ids.
@@ -361,20 +332,9 @@ class Groundings(NamedTuple):
     names_answer: npt.NDArray[np.bool_]
     ways: Longs
 
-    @classmethod
-    def none(cls) -> Groundings:
-        """No groundings."""
-        none = np.zeros(0, dtype=np.int64)
-        return cls(none, none, none, none.astype(np.float64), none, none, none, none > 0, none)
-
-    def take(self, keep: npt.NDArray[np.bool_]) -> Groundings:
+    def take(self, keep: npt.NDArray[np.bool_]) -> GroundedFacts:
         """The rows where ``keep`` is true."""
-        return Groundings._make(column[keep] for column in self)
-
-    def join(self, other: Groundings) -> Groundings:
-        """The rows of both; the groundings of the other are numbered on."""
-        moved = other._replace(grounding=other.grounding + len(self.grounding))
-        return Groundings._make(np.concatenate(pair) for pair in zip(self, moved, strict=True))
+        return GroundedFacts._make(column[keep] for column in self)
 
     def rank(self, group: Longs, *keys: npt.NDArray[np.generic]) -> Longs:
         """The rank (from 0) of each row's grounding among those of its group, ordered by keys."""

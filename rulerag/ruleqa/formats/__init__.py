@@ -1,7 +1,7 @@
 """Benchmarks of others as datasets: BEIR, FlashRAG, HotpotQA, WebQSP and CWQ.
 
 :mod:`~rulerag.ruleqa.formats.detect` knows a format by the keys of its files and makes the
-dataset of what its reader gathered (:mod:`~rulerag.ruleqa.formats.records`); there is one module
+dataset of what its reader read (:mod:`~rulerag.ruleqa.formats.records`); there is one module
 for each family of formats.
 """
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from rulerag.errors import DataError, DataFormatError
-from rulerag.io import read_lines, read_records
-from rulerag.ruleqa.formats.records import Gathered, Row, text_of
-from rulerag.ruleqa.stored import Qrels
+from rulerag.io import read_records
+from rulerag.ruleqa.formats.records import BenchmarkContents, Row, text_of
+from rulerag.ruleqa.stored import Qrels, read_qrels
 from rulerag.types import Document, Query
 
 # A query that several files judge belongs to the first of these.
@@ -34,7 +34,7 @@ def beir_files(folder: Path) -> tuple[Path, Path] | None:
     return files[0], files[1]
 
 
-def read_beir(folder: Path) -> Gathered:
+def read_beir(folder: Path) -> BenchmarkContents:
     """The corpus, and of each split the queries that are judged, as BEIR's own loader takes them.
 
     A document without a text has its title as text; one without both is left out. Without
@@ -47,35 +47,37 @@ def read_beir(folder: Path) -> Gathered:
     files = beir_files(folder)
     if files is None:
         raise DataError("lacks corpus.jsonl or queries.jsonl", path=folder)
-    gathered = Gathered()
+    contents = BenchmarkContents()
     rows = read_records(files[0], _document)
-    gathered.documents = [row for row in rows if row is not None]
-    if len(rows) > len(gathered.documents):
-        gathered.left_out["documents without title and text"] = len(rows) - len(gathered.documents)
+    contents.documents = [row for row in rows if row is not None]
+    if len(rows) > len(contents.documents):
+        contents.left_out["documents without title and text"] = len(rows) - len(contents.documents)
     queries = {query.id: query for query in read_records(files[1], _query)}
     judged = sorted(folder.glob("qrels/*.tsv"), key=_place)
     if not judged:
-        gathered.queries["test"] = list(queries.values())
-        return gathered
-    known = {document.id for document in gathered.documents}
+        contents.queries["test"] = list(queries.values())
+        return contents
+    known = {document.id for document in contents.documents}
     seen: set[str] = set()
     for file in judged:
-        qrels = _qrels(file, queries)
+        qrels = read_qrels(file)
+        if unknown := next((query for query in qrels if query not in queries), None):
+            raise DataFormatError(f"no query has the id {unknown!r}", path=file, key="query-id")
         again = qrels.keys() & seen
-        gathered.left_out["queries judged in another split too"] += len(again)
+        contents.left_out["queries judged in another split too"] += len(again)
         seen |= qrels.keys()
         kept: Qrels = {}
         for query, grades in qrels.items():
             if query in again:
                 continue
             kept[query] = {one: grade for one, grade in grades.items() if one in known}
-            gathered.left_out["judgements of documents that the corpus lacks"] += len(grades) - len(
+            contents.left_out["judgements of documents that the corpus lacks"] += len(grades) - len(
                 kept[query]
             )
-        gathered.qrels[file.stem] = kept
-        gathered.queries[file.stem] = [queries[query] for query in kept]
-    gathered.left_out["queries without judgements"] += len(queries.keys() - seen)
-    return gathered
+        contents.qrels[file.stem] = kept
+        contents.queries[file.stem] = [queries[query] for query in kept]
+    contents.left_out["queries without judgements"] += len(queries.keys() - seen)
+    return contents
 
 
 def _place(file: Path) -> tuple[int, str]:
@@ -92,28 +94,3 @@ def _document(row: Row) -> Document | None:
 
 def _query(row: Row) -> Query:
     return Query(text_of(row, "_id"), text_of(row, "text"))
-
-
-def _qrels(path: Path, queries: dict[str, Query]) -> Qrels:
-    """Query id → document id → grade; a first row whose grade is no number is the header."""
-    qrels: Qrels = {}
-    for number, line in read_lines(path):
-        cells = line.split("\t")
-        if number == 1 and not cells[-1].strip().lstrip("-").isdigit():
-            continue
-        try:
-            query, document, grade = cells
-            value = int(grade)
-        except ValueError:
-            raise DataFormatError(
-                f"expected query-id, corpus-id and a whole number, found {line!r}",
-                path=path,
-                line=number,
-                hint="three columns parted by TAB",
-            ) from None
-        if query not in queries:
-            raise DataFormatError(
-                f"no query has the id {query!r}", path=path, line=number, key="query-id"
-            )
-        qrels.setdefault(query, {})[document] = value
-    return qrels

@@ -12,7 +12,7 @@ from rulerag.ruleqa.formats.beir import beir_files, read_beir
 from rulerag.ruleqa.formats.flashrag import read_flashrag
 from rulerag.ruleqa.formats.freebase import read_originals, read_rog
 from rulerag.ruleqa.formats.hotpotqa import read_hotpotqa
-from rulerag.ruleqa.formats.records import QUESTIONS, Gathered, Row, first_row
+from rulerag.ruleqa.formats.records import QUESTIONS, BenchmarkContents, Row, first_row
 
 FORMATS: Mapping[str, str] = {
     "beir": "corpus.jsonl, queries.jsonl and qrels/*.tsv",
@@ -81,8 +81,8 @@ def read_benchmark(path: str | Path) -> RuleQADataset:
         raise
 
 
-def _read(place: Path) -> tuple[str, Gathered]:
-    """The name of the format and what its reader gathered."""
+def _read(place: Path) -> tuple[str, BenchmarkContents]:
+    """The name of the format and what its reader read."""
     if place.is_dir() and beir_files(place) is not None:
         return "beir", read_beir(place)
     folder = place if place.is_dir() else place.parent

@@ -11,22 +11,22 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
 
 from rulerag.errors import DataError
 from rulerag.ruleqa.formats.records import (
-    Gathered,
+    BenchmarkContents,
     Row,
     list_of,
     read_rows,
-    split_files,
+    read_splits,
     text_of,
 )
 from rulerag.types import Document, Query
 
 
-def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
+def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> BenchmarkContents:
     """The questions of each split over the documents of the corpora.
 
     Args:
@@ -43,15 +43,15 @@ def read_flashrag(files: Sequence[Path], corpora: Sequence[Path]) -> Gathered:
             path=files[0],
             hint='put a file of lines {"id": …, "contents": …} into the same folder',
         )
-    gathered = Gathered()
+    contents = BenchmarkContents()
     for file in corpora:
-        gathered.documents += read_rows(file, _document)
-    for split, parts in split_files(files).items():
-        for file in parts:
-            numbers = count()
-            queries = read_rows(file, lambda row: _query(row, f"{split}_{next(numbers)}"))  # noqa: B023
-            gathered.queries.setdefault(split, []).extend(queries)
-    return gathered
+        contents.documents += read_rows(file, _document)
+    for split, queries in read_splits(files, _query).items():
+        contents.queries[split] = [
+            query if query.id else replace(query, id=f"{split}_{number}")
+            for number, query in enumerate(queries)
+        ]
+    return contents
 
 
 def _document(row: Row) -> Document:
@@ -59,7 +59,7 @@ def _document(row: Row) -> Document:
     return Document(text_of(row, "id"), " ".join(text_of(row, "contents").split()))
 
 
-def _query(row: Row, number: str) -> Query:
-    identifier = number if row.get("id") is None else text_of(row, "id")
+def _query(row: Row) -> Query:
+    identifier = "" if row.get("id") is None else text_of(row, "id")
     answers = tuple(str(one) for one in list_of(row, "golden_answers"))
     return Query(identifier, text_of(row, "question"), answers=answers)

@@ -26,11 +26,10 @@ from rulerag.errors import DataError, DataFormatError
 from rulerag.kg import Calendar, FactTable, KnowledgeGraph, Verbalizer, Vocabulary
 from rulerag.kg.labels import LabelCandidates, entity_candidates, make_labels, relation_candidates
 from rulerag.ruleqa.formats.records import (
-    Gathered,
+    BenchmarkContents,
     Row,
     list_of,
-    read_rows,
-    split_files,
+    read_splits,
     text_of,
 )
 from rulerag.ruleqa.questions import graph_labels
@@ -43,7 +42,7 @@ _MID = re.compile(r"[mg]\.[0-9a-z_]+")
 _NO_ANSWER = "questions without an answer"
 
 
-def read_rog(files: Sequence[Path]) -> Gathered:
+def read_rog(files: Sequence[Path]) -> BenchmarkContents:
     """RoG's rows: the corpus states the triples of all questions, each once.
 
     Published systems search the triples of one question; here a search is among those of all.
@@ -51,7 +50,7 @@ def read_rog(files: Sequence[Path]) -> Gathered:
     Raises:
         DataFormatError: a row cannot be read; names file, line and key.
     """
-    gathered = Gathered()
+    contents = BenchmarkContents()
     triples: dict[Triple, None] = {}
 
     def make(row: Row) -> QueryTopics:
@@ -65,12 +64,12 @@ def read_rog(files: Sequence[Path]) -> Gathered:
         topics = list_of(row, "q_entity", str)
         return Query(text_of(row, "id"), text_of(row, "question"), answers=answers), topics
 
-    asked = _asked(files, make, gathered)
-    _over(gathered, asked, _graph(triples, {}))
-    return gathered
+    asked = _questions(files, make, contents)
+    _fill_in(contents, asked, _graph(triples, {}))
+    return contents
 
 
-def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
+def read_originals(files: Sequence[Path], graph: Path | None) -> BenchmarkContents:
     """The published questions of WebQSP or CWQ, over a graph that lies beside them.
 
     The answers of a question are those of all of its parses, its topic is that of the first; an
@@ -92,18 +91,18 @@ def read_originals(files: Sequence[Path], graph: Path | None) -> Gathered:
             hint="put them into the same folder, as a file or a folder `graph` (graph.tsv: "
             "subject, relation, object); or take RoG's rows, which hold them",
         )
-    gathered, names = Gathered(), dict[str, str]()
+    contents, names = BenchmarkContents(), dict[str, str]()
 
     def make(row: Row) -> QueryTopics:
         return _webqsp(row, names) if "Parses" in row else _cwq(row, names)
 
-    asked = _asked(files, make, gathered)
+    asked = _questions(files, make, contents)
     loaded = _load(graph)
     triples = ((_mid(s), _mid(r), _mid(o)) for s, r, o, _ in loaded.train)
     words = zip(loaded.entities.names, loaded.entities.labels, strict=True)
     labels = {_mid(n): label for n, label in words if label not in (n, *entity_candidates(n))}
-    _over(gathered, asked, _graph(dict.fromkeys(triples), {**labels, **names}))
-    return gathered
+    _fill_in(contents, asked, _graph(dict.fromkeys(triples), {**labels, **names}))
+    return contents
 
 
 def _load(graph: Path) -> KnowledgeGraph:
@@ -115,30 +114,31 @@ def _load(graph: Path) -> KnowledgeGraph:
         return KnowledgeGraph.load(graph, columns="hrt")  # ids do not show where the relation is
 
 
-def _asked(
-    files: Sequence[Path], make: Callable[[Row], QueryTopics], gathered: Gathered
+def _questions(
+    files: Sequence[Path], make: Callable[[Row], QueryTopics], contents: BenchmarkContents
 ) -> dict[str, list[QueryTopics]]:
     """The questions of each split that have an answer, each with its topics."""
     asked: dict[str, list[QueryTopics]] = {}
-    for split, parts in split_files(files).items():
-        rows = [row for file in parts for row in read_rows(file, make)]
+    for split, rows in read_splits(files, make).items():
         asked[split] = [(query, topics) for query, topics in rows if query.answers]
-        gathered.left_out[_NO_ANSWER] += len(rows) - len(asked[split])
+        contents.left_out[_NO_ANSWER] += len(rows) - len(asked[split])
     return asked
 
 
-def _over(gathered: Gathered, asked: dict[str, list[QueryTopics]], graph: KnowledgeGraph) -> None:
+def _fill_in(
+    contents: BenchmarkContents, asked: dict[str, list[QueryTopics]], graph: KnowledgeGraph
+) -> None:
     """Fill in the corpus, and the queries with the first of their topics that the graph knows."""
-    gathered.documents = Verbalizer(graph).corpus(graph.train)
-    gathered.labels = graph_labels(graph)
+    contents.documents = Verbalizer(graph).corpus(graph.train)
+    contents.labels = graph_labels(graph)
     for split, rows in asked.items():
-        gathered.queries[split] = []
+        contents.queries[split] = []
         for query, topics in rows:
             known = [topic for topic in topics if topic in graph.entities]
             if topics and not known:
-                gathered.left_out["topics that no triple names"] += 1
+                contents.left_out["topics that no triple names"] += 1
             subject = known[0] if known else ""
-            gathered.queries[split].append(
+            contents.queries[split].append(
                 Query(query.id, query.text, subject, answers=query.answers)
             )
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError
-from rulerag.ruleqa.formats.records import Gathered, Row, read_rows, split_files, text_of
+from rulerag.ruleqa.formats.records import BenchmarkContents, Row, read_splits, text_of
 from rulerag.types import Document, Query
 
 
-def read_hotpotqa(files: Sequence[Path]) -> Gathered:
+def read_hotpotqa(files: Sequence[Path]) -> BenchmarkContents:
     """One corpus of all paragraphs, each once, and the questions of each split.
 
     Paragraphs with a supporting fact are judged 1. The corpus is that of all questions, so that a
@@ -36,7 +36,7 @@ def read_hotpotqa(files: Sequence[Path]) -> Gathered:
     Raises:
         DataFormatError: a row cannot be read; names file, line and key.
     """
-    gathered = Gathered()
+    contents = BenchmarkContents()
     places: dict[tuple[str, str], str] = {}
 
     def make(row: Row) -> tuple[Query, dict[str, int]]:
@@ -48,25 +48,23 @@ def read_hotpotqa(files: Sequence[Path]) -> Gathered:
                 raise DataFormatError("expected a list of sentences", key="context")
             text = " ".join(" ".join(map(str, sentences)).split())
             if not text:
-                gathered.left_out["paragraphs without a sentence"] += 1
+                contents.left_out["paragraphs without a sentence"] += 1
                 continue
             name = places.get((str(title), text))
             if name is None:
                 name = places[str(title), text] = f"p{len(places) + 1:06d}"
-                gathered.documents.append(Document(name, text, title=str(title)))
+                contents.documents.append(Document(name, text, title=str(title)))
             if title in wanted:
                 grades[name] = 1
         titles = {str(title) for title, _ in _pairs(row, "context", "title", "sentences")}
-        gathered.left_out["supporting paragraphs outside of the context"] += len(wanted - titles)
+        contents.left_out["supporting paragraphs outside of the context"] += len(wanted - titles)
         return query, grades
 
-    for split, parts in split_files(files).items():
-        for file in parts:
-            for query, grades in read_rows(file, make):
-                gathered.queries.setdefault(split, []).append(query)
-                if grades:
-                    gathered.qrels.setdefault(split, {})[query.id] = grades
-    return gathered
+    for split, rows in read_splits(files, make).items():
+        contents.queries[split] = [query for query, _ in rows]
+        if judged := {query.id: grades for query, grades in rows if grades}:
+            contents.qrels[split] = judged
+    return contents
 
 
 def _answer(row: Row) -> str:

@@ -1,4 +1,4 @@
-"""What the readers of benchmarks share: rows of JSON files, and what is gathered of them."""
+"""What the readers of benchmarks share: rows of JSON files, and the contents of a benchmark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SPLITS = {
 
 
 @dataclass
-class Gathered:
+class BenchmarkContents:
     """What a reader has of a benchmark.
 
     Args:
@@ -46,19 +46,21 @@ class Gathered:
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def split_files(files: Sequence[Path]) -> dict[str, list[Path]]:
-    """The files of each split, by ``train``, ``dev`` or ``test`` in their names.
+def read_splits(files: Sequence[Path], make: Callable[[Row], T]) -> dict[str, list[T]]:
+    """What ``make`` builds from the rows of the files of each split.
 
-    A file alone is the test split, whatever it is called: it is what was asked for.
+    The split, ``train``, ``dev`` or ``test``, stands in a file's name. A file alone is the test
+    split, whatever it is called: it is what was asked for.
+
+    Raises:
+        DataFormatError: as :func:`read_rows`.
     """
-    if len(files) == 1:
-        return {"test": list(files)}
-    paths: dict[str, list[Path]] = {}
+    splits: dict[str, list[T]] = {}
     for file in files:
-        words = re.findall(r"[a-z]+", file.name.lower())
+        words = re.findall(r"[a-z]+", file.name.lower()) if len(files) > 1 else []
         split = next((_SPLITS[word] for word in words if word in _SPLITS), "test")
-        paths.setdefault(split, []).append(file)
-    return paths
+        splits.setdefault(split, []).extend(read_rows(file, make))
+    return splits
 
 
 def first_row(path: Path) -> Row:

@@ -95,11 +95,11 @@ def _rows(
         GenerationRequest(query, tuple(one.document for one in documents), tuple(rules))
         for query, (documents, rules) in zip(queries, found, strict=True)
     ]
-    said = [""] * len(queries)
+    replies = [""] * len(queries)
     if way.generator:
-        said = [one.text for one in benchmark.generator(way.generator).generate(requests)]
+        replies = [one.text for one in benchmark.generator(way.generator).generate(requests)]
     rows = []
-    for request, answer in zip(requests, said, strict=True):
+    for request, answer in zip(requests, replies, strict=True):
         query = request.query
         ended = outcome_of(answer, query.answers, request.documents, matcher)
         about = query.id, query.text, answer, tuple(query.answers)

@@ -193,18 +193,18 @@ class Benchmark:
         rule = next((one for one in self.dataset.shown_rules if one.id == rule_id), None)
         if rule is None:
             raise ConfigError(f"no rule {rule_id!r}", key="rule", hint="search the bank")
-        told: dict[bool, list[str]] = {True: [], False: []}
+        lines: dict[bool, list[str]] = {True: [], False: []}
         subjects = self._subjects(rule)[:_SUBJECTS]
         for looked_at, subject in enumerate(subjects, start=1):
-            found = [self._told(rule, subject, one) for one in ground(rule, subject, self._index)]
+            found = [self._stated(rule, subject, one) for one in ground(rule, subject, self._index)]
             # One of each kind of a subject: a busy one would fill the list.
             for kind, line in dict(filter(None, reversed(found))).items():
-                told[kind].append(line)
-            if min(map(len, told.values())) >= most:
-                return RuleExamples(told[True][:most], told[False][:most], looked_at)
-        return RuleExamples(told[True][:most], told[False][:most], len(subjects))
+                lines[kind].append(line)
+            if min(map(len, lines.values())) >= most:
+                return RuleExamples(lines[True][:most], lines[False][:most], looked_at)
+        return RuleExamples(lines[True][:most], lines[False][:most], len(subjects))
 
-    def _told(self, rule: Rule, subject: str, grounding: Grounding) -> tuple[bool, str] | None:
+    def _stated(self, rule: Rule, subject: str, grounding: Grounding) -> tuple[bool, str] | None:
         """Whether the head of a grounding is stated, in the documents' words; None if unknown.
 
         The head of a temporal rule comes after its body, so that only what is stated later counts.

@@ -64,7 +64,7 @@ class _Comparison:
         who = parts.choice("What answers", self._system["generators"], generator)
         side: dict[str, Any] = {"searches": searches, "who": who, "view": None, "seen": None}
         if self._system["instructions"] or self._state.instructions:
-            side["told"] = ui.switch("Safety instructions", value=self._state.instructed)
+            side["instructed"] = ui.switch("Safety instructions", value=self._state.instructed)
             words = ui.textarea("Instructions", value=self._state.instructions)
             side["words"] = words.classes("studio-full").props("autogrow")
         self._sides.append({**side, "area": ui.column()})
@@ -80,9 +80,9 @@ class _Comparison:
     async def _explain(self) -> None:
         for side in self._sides:
             options: dict[str, Any] = {"generator": side["who"].value}
-            if "told" in side:
+            if "instructed" in side:
                 words = side["words"].value or ""
-                options |= {"instructed": bool(side["told"].value), "instructions": words}
+                options |= {"instructed": bool(side["instructed"].value), "instructions": words}
             side["view"] = await asyncio.to_thread(
                 self._studio.explain,
                 self._session.id,
@@ -109,8 +109,8 @@ def draw_beside(both: Beside) -> None:
     soft(f"A: {both.first}. B: {both.second}.")
     if both.accepted:
         soft(f"Accepted: {', '.join(both.accepted[:5])}")
-    for name, said in zip("AB", both.answers if any(both.answers) else (), strict=False):
-        text_label(f"{name} answers: {said}")
+    for name, reply in zip("AB", both.answers if any(both.answers) else (), strict=False):
+        text_label(f"{name} answers: {reply}")
     columns: dict[str, list[str]] = {
         "A": [rank(one.first) for one in both.found],
         "B": [rank(one.second) for one in both.found],

@@ -69,8 +69,8 @@ class ExplanationPanel:
         self._look()
 
     async def _cost(self) -> None:
-        told = await asyncio.to_thread(self._studio.estimate, self._session().id)
-        ui.notify(told["words"])
+        cost = await asyncio.to_thread(self._studio.estimate, self._session().id)
+        ui.notify(cost["words"])
 
     def _draw(self) -> None:
         view = self._shown
@@ -101,11 +101,11 @@ class ExplanationPanel:
     def _draw_progress(self, view: View) -> None:
         with ui.row():
             ui.label(_STATUS[view.status]).props('role="status"')
-            told = f"{view.probes} probes"
+            sentence = f"{view.probes} probes"
             if known := view.explanation:
                 money = "" if known.money is None else f", about {known.money:.2f} in money"
-                told += f", {known.num_calls} calls, about {known.tokens:,} tokens{money}"
-            soft(told)
+                sentence += f", {known.num_calls} calls, about {known.tokens:,} tokens{money}"
+            soft(sentence)
             if not view.finished:
                 ui.spinner(size="sm")
                 button("Cancel", lambda: asyncio.to_thread(self._studio.cancel, view.id))
@@ -157,8 +157,8 @@ def _draw_claim(view: View, claim: ExplainedClaim) -> None:
     if not view.state.sources:
         soft("There is no source, so that there is nothing to withstand.")
     elif target and claim.complete and not claim.retention:
-        told = "No set of these sources is enough, whatever else is read. "
-        ui.label(f"{told}The system withstands them.").classes("studio-good")
+        sentence = "No set of these sources is enough, whatever else is read. "
+        ui.label(f"{sentence}The system withstands them.").classes("studio-good")
     else:
         for line in claim_lines(claim, view.explanation):
             text_label(f"{line[0].upper()}{line[1:]}").classes("studio-rule")

@@ -39,17 +39,17 @@ class LatticeView:
             names = {n: f"{n + 1}: {one.text[:60]}" for n, one in enumerate(view.claims)}
             chosen = ui.select(names, label="Claim that is looked at", value=claim)
             chosen.on_value_change(lambda event: self._look(int(event.value)))
-        told = "The subsets of the sources: which make the condition hold"
-        _picture(f"lattice.svg?claim={claim}&probes={view.probes}-{view.status}", view, told)
+        sentence = "The subsets of the sources: which make the condition hold"
+        _picture(f"lattice.svg?claim={claim}&probes={view.probes}-{view.status}", view, sentence)
         if not view.finished:
             return
         if view.goal == "claims" and view.claims:
-            told = "Which sources drive which claim; said in the sentences above"
-            _picture(f"flow.svg?probes={view.probes}", view, told)
+            sentence = "Which sources drive which claim; said in the sentences above"
+            _picture(f"flow.svg?probes={view.probes}", view, sentence)
         if claim < len(view.claims) and any(view.claims[claim].retention):
-            told = "How much each source counts: Banzhaf values of the sets found"
-            _picture(f"bars.svg?claim={claim}&probes={view.probes}", view, told)
-            soft(f"{told}, between 0 and 1. Nothing was asked for them.")
+            sentence = "How much each source counts: Banzhaf values of the sets found"
+            _picture(f"bars.svg?claim={claim}&probes={view.probes}", view, sentence)
+            soft(f"{sentence}, between 0 and 1. Nothing was asked for them.")
         self._draw_nodes(view)
         opened = ui.expansion("Every probe as a table").classes("studio-full")
 
@@ -82,7 +82,7 @@ class LatticeView:
                     self._draw_level(view, level)
         else:
             self._draw_levels(view, {one.kept: one for one in levels if one.asked})
-        self._told = ui.column()
+        self._detail = ui.column()
 
     def _draw_levels(self, view: View, asked: dict[int, Level]) -> None:
         """One size at a time, and any subset by its sources."""
@@ -130,26 +130,26 @@ class LatticeView:
     def _show(self, view: View, node: Probe) -> None:
         """What one subset answers, and a button that asks it."""
         names = [view.state.sources[place].title or f"source {place + 1}" for place in node.kept]
-        self._told.clear()
-        with self._told:
+        self._detail.clear()
+        with self._detail:
             soft(f"Read: {', '.join(names) or 'no source'}")
-            said = text_label("Not asked yet." if node.output is None else _says(node))
+            reply = text_label("Not asked yet." if node.output is None else _says(node))
 
             async def ask() -> None:
                 again, ask_job = node.output is not None, self._studio.job(view.id).ask
                 new = await asyncio.to_thread(ask_job, node.kept, self._claim, again=again)
                 same = node.output == new.output
-                said.text = _says(new) + " The same as before." * same
+                reply.text = _says(new) + " The same as before." * same
 
             button("Ask" if node.output is None else "Ask it again", ask)
 
 
-def _picture(address: str, view: View, told: str) -> None:
+def _picture(address: str, view: View, sentence: str) -> None:
     """A picture as a document of its own, in which nothing runs."""
     with ui.element("div").classes("studio-wide").props('tabindex="0"'):
         drawn = ui.element("img").classes("studio-picture")
     drawn.props["src"] = f"/api/explanations/{view.id}/{address}"
-    drawn.props["alt"] = told
+    drawn.props["alt"] = sentence
 
 
 def _numbers(probe: Probe) -> str:

@@ -9,7 +9,7 @@ from nicegui import ui
 
 from rulerag.studio.pages.parts import acting, card, soft, title, upload
 from rulerag.studio.service import Studio
-from rulerag.studio.systems import SENSITIVE, OwnSystem, OwnText
+from rulerag.studio.systems import SENSITIVE, FormText, SystemForm
 
 _UPLOADED = "the texts that you choose below"
 
@@ -25,7 +25,7 @@ def own_page(studio: Studio) -> None:
 
 
 class _Form:
-    """The fields, by the names that they have in :class:`~rulerag.studio.systems.OwnSystem`.
+    """The fields, by the names that they have in :class:`~rulerag.studio.systems.SystemForm`.
 
     Args:
         studio: the service.
@@ -34,7 +34,7 @@ class _Form:
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
         self._fields: dict[str, Any] = {}
-        self._texts: list[OwnText] = []
+        self._texts: list[FormText] = []
         with card("What is read"):
             self._input("name", "Name, such as our-notes")
             self._input("title", "Title")
@@ -65,7 +65,7 @@ class _Form:
             self._input("questions", "Questions to begin with, one a line", lines=True)
         with ui.row():
             ui.button("Keep and open", on_click=acting(self._save))
-            self._told = ui.label("").classes("studio-bad").props('role="status"')
+            self._summary = ui.label("").classes("studio-bad").props('role="status"')
 
     def _keep(self, name: str, field: Any) -> Any:
         self._fields[name] = field.classes("studio-field")
@@ -78,20 +78,20 @@ class _Form:
         chosen, most = soft("No text is chosen."), self._studio.limits.characters
 
         def taken(name: str, data: bytes) -> None:
-            self._texts.append(OwnText(title=name, text=data.decode("utf-8", errors="replace")))
+            self._texts.append(FormText(title=name, text=data.decode("utf-8", errors="replace")))
             chosen.text = f"{len(self._texts)} texts: {', '.join(t.title for t in self._texts[:5])}"
 
         def too_large() -> None:
-            told = f"Texts end in .txt, .md or .rst and have {most:,} bytes at most"
-            ui.notify(told, type="warning")
+            sentence = f"Texts end in .txt, .md or .rst and have {most:,} bytes at most"
+            ui.notify(sentence, type="warning")
 
         endings = ".txt,.md,.rst"
         upload("Choose texts", taken, most, accept=endings, multiple=True, rejected=too_large)
 
-    def _form(self) -> OwnSystem:
+    def _form(self) -> SystemForm:
         values = {name: field.value for name, field in self._fields.items()}
         given = {name: value for name, value in values.items() if value is not None}
-        return OwnSystem.model_validate(
+        return SystemForm.model_validate(
             given | {"top_k": int(values["top_k"] or 0), "texts": tuple(self._texts)}
         )
 
@@ -101,8 +101,8 @@ class _Form:
         for name, field in self._fields.items():
             field.error = wrong.get(name)
         others = [what for name, what in wrong.items() if name not in self._fields]
-        told = f"{len(wrong)} fields are to be mended. {' '.join(others)}"
-        self._told.text = told if wrong else ""
+        sentence = f"{len(wrong)} fields are to be mended. {' '.join(others)}"
+        self._summary.text = sentence if wrong else ""
         if not wrong:
             name = await asyncio.to_thread(self._studio.add_own, form)
             made = await asyncio.to_thread(self._studio.new_session, name)

@@ -73,16 +73,16 @@ def acting(work: Callable[[], Any]) -> Callable[[], Any]:
     return handler
 
 
-def button(text: str, work: Callable[[], Any], *, told: str = "") -> ui.button:
+def button(text: str, work: Callable[[], Any], *, label: str = "") -> ui.button:
     """A button among others: flat, its errors shown.
 
     Args:
         text: on it.
         work: what it does.
-        told: what a screen reader says in place of the text.
+        label: what a screen reader says in place of the text.
     """
     made = ui.button(text, on_click=acting(work)).props("flat dense")
-    return made.props(f'aria-label="{told}"') if told else made
+    return made.props(f'aria-label="{label}"') if label else made
 
 
 def upload(text: str, taken: Callable[[str, bytes], Any], most: int, **options: Any) -> None:
@@ -157,10 +157,10 @@ def table(
         look: what a button of each row does, called with the number of the row from 0.
     """
     # Not a caption: that is as narrow as its table.
-    told = soft(caption)
+    label = soft(caption)
     with (
         ui.element("div").classes("studio-wide").props('tabindex="0"'),
-        ui.element("table").classes("studio-table").props(f'aria-labelledby="{told.html_id}"'),
+        ui.element("table").classes("studio-table").props(f'aria-labelledby="{label.html_id}"'),
     ):
         with ui.element("thead"), ui.element("tr"):
             for heading in (*(("look",) if look is not None else ()), *headings):
@@ -171,7 +171,7 @@ def table(
                 with ui.element("tr"):
                     if look is not None:
                         with ui.element("td").classes("studio-short"):
-                            button("Look", partial(look, number), told=f"Look at row {number + 1}")
+                            button("Look", partial(look, number), label=f"Look at row {number + 1}")
                     for cell in row:
                         with ui.element("td").classes("studio-short" * (len(cell) <= _SHORT)):
                             text_label(cell)

@@ -32,13 +32,13 @@ def red_team_page(studio: Studio) -> None:
 
         system.on_value_change(acting(offer))
         offer()
-        told = ui.switch("Safety instructions", value=True)
+        instructed = ui.switch("Safety instructions", value=True)
 
         def run() -> None:
             suite = RedTeamSuite(
                 system=str(system.value),
                 generators=tuple(readers.value or ()),
-                instructed=bool(told.value),
+                instructed=bool(instructed.value),
             )
             under_way[:] = [studio.start_red_team(suite)]
 

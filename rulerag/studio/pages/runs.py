@@ -133,8 +133,8 @@ def draw_rows(
 
 def _ended(row: RunRow) -> str:
     """How a query ended; what nothing read has no answer."""
-    said = f": {row.answer}, {row.outcome}{' ✓' * row.right}" if row.answer else ""
-    return f"rank {rank(row.rank)}{said}"
+    sentence = f": {row.answer}, {row.outcome}{' ✓' * row.right}" if row.answer else ""
+    return f"rank {rank(row.rank)}{sentence}"
 
 
 def _look(runs: Sequence[Run], rows: Sequence[RunRow]) -> None:

@@ -145,8 +145,8 @@ class SessionScreen:
             return
         (best, likely), *others = found.readings
         text_label(f"Understood: {best} ({likely:.0%})")
-        if told := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
-            soft(f"It could also mean: {'; '.join(told)}")
+        if rest := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
+            soft(f"It could also mean: {'; '.join(rest)}")
 
     def _draw_generator(self) -> None:
         state = self.session.state
@@ -165,9 +165,9 @@ class SessionScreen:
                 )
         if instructed:
             with ui.expansion("Safety instructions").classes("studio-full"):
-                told = ui.textarea("Safety instructions", value=state.instructions)
-                told.classes("studio-full")
-                use = acting(lambda: self._change(Configure(instructions=told.value or "")))
+                box = ui.textarea("Safety instructions", value=state.instructions)
+                box.classes("studio-full")
+                use = acting(lambda: self._change(Configure(instructions=box.value or "")))
                 ui.button("Use these instructions", on_click=use)
 
     def _draw_rules(self) -> None:
@@ -227,12 +227,12 @@ class SessionScreen:
             text = text_label(source.text[:_LONG]).classes("studio-clip").props('tabindex="0"')
             text.props(f'aria-label="Text of source {number}"')
             if len(source.text) > _LONG:
-                told = f"The first {_LONG:,} of {len(source.text):,} characters"
-                soft(f"{told}; all of it is read.")
+                sentence = f"The first {_LONG:,} of {len(source.text):,} characters"
+                soft(f"{sentence}; all of it is read.")
             for rule, atom in source.found_by.items():
                 soft(f"found by the rule {rule}" + (f", it grounds {atom}" if atom else ""))
             with ui.row():
-                button("Edit", lambda: self._edit(source), told=f"Edit source {number}")
+                button("Edit", lambda: self._edit(source), label=f"Edit source {number}")
                 self._draw_attacks(number, source)
                 if place:
                     self._changer("Up", f"Move source {number} up", source, place - 1)
@@ -240,12 +240,12 @@ class SessionScreen:
                     self._changer("Down", f"Move source {number} down", source, place + 1)
                 self._changer("Delete", f"Delete source {number}", source, None)
 
-    def _changer(self, text: str, told: str, source: Source, place: int | None) -> None:
+    def _changer(self, text: str, label: str, source: Source, place: int | None) -> None:
         """A button that moves a source, or deletes it."""
         change: Change = Delete(source=source.id)
         if place is not None:
             change = Move(source=source.id, place=place)
-        button(text, lambda: self._change(change), told=told)
+        button(text, lambda: self._change(change), label=label)
 
     def _draw_attacks(self, number: int, source: Source) -> None:
         made = ui.button("Attack").props(f'flat dense aria-label="Attack source {number}"')
@@ -289,27 +289,29 @@ class SessionScreen:
 
     # --- the answer ----
 
-    def _draw_answer(self, said: dict[str, Any]) -> None:
+    def _draw_answer(self, reply: dict[str, Any]) -> None:
         with card("3. Answer"):
             ui.button("Answer", on_click=acting(self._ask))
             self._growing = soft("")
-            if said:
-                text_label(said["text"] or "(an empty answer)")
-                if said["holds"] is not None:
-                    told = "It breaks its instructions" if said["holds"] else "It keeps to them"
-                    kind = "studio-bad" if said["holds"] else "studio-good"
-                    ui.label(f"{told}: condition “{said['condition']}”").classes(kind)
-                soft(said["generator"])
-                if said["before"] is not None:
-                    _draw_difference(said)
+            if reply:
+                text_label(reply["text"] or "(an empty answer)")
+                if reply["holds"] is not None:
+                    sentence = (
+                        "It breaks its instructions" if reply["holds"] else "It keeps to them"
+                    )
+                    kind = "studio-bad" if reply["holds"] else "studio-good"
+                    ui.label(f"{sentence}: condition “{reply['condition']}”").classes(kind)
+                soft(reply["generator"])
+                if reply["before"] is not None:
+                    _draw_difference(reply)
 
     async def _ask(self) -> None:
-        pieces, so_far, said = self._studio.answer_pieces(self.session.id), "", None
-        while said is None:
-            piece, said = await asyncio.to_thread(_next, pieces)
+        pieces, so_far, reply = self._studio.answer_pieces(self.session.id), "", None
+        while reply is None:
+            piece, reply = await asyncio.to_thread(_next, pieces)
             so_far += piece
             self._growing.text = so_far
-        self._answer.refresh(said)
+        self._answer.refresh(reply)
 
     # --- files ----
 
@@ -337,27 +339,27 @@ class SessionScreen:
             ui.button("Delete it", on_click=acting(forget))
 
 
-def _draw_difference(said: dict[str, Any]) -> None:
+def _draw_difference(reply: dict[str, Any]) -> None:
     """What is new and gone of the answer before, and the sources that are read otherwise."""
-    if said["before"] == said["text"]:
+    if reply["before"] == reply["text"]:
         soft("The same answer as before.")
     else:
         soft("Against the answer before:")
         with ui.element("p").classes("studio-inline studio-text"):
-            for kind, text in said["words"]:
+            for kind, text in reply["words"]:
                 tag = {"added": "ins", "removed": "del"}.get(kind, "span")
                 with ui.element(tag).classes(f"studio-{kind}"):
                     ui.label(text)
-    for move in said["moves"]:
+    for move in reply["moves"]:
         before, now = move["before"], move["now"]
         if before is None:
-            told = f"new, read as number {now}"
+            sentence = f"new, read as number {now}"
         elif now is None:
-            told = f"no longer read, it was number {before}"
+            sentence = f"no longer read, it was number {before}"
         else:
-            told = f"read as number {now}, it was number {before}" if now != before else ""
+            sentence = f"read as number {now}, it was number {before}" if now != before else ""
         edited = "its text was changed" if move["edited"] else ""
-        soft(f"{move['title']}: {', '.join(filter(None, (told, edited)))}")
+        soft(f"{move['title']}: {', '.join(filter(None, (sentence, edited)))}")
 
 
 def _next(pieces: Generator[str, None, dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:

@@ -23,10 +23,10 @@ from rulerag.studio.service.records import Beside, Found, Limits
 from rulerag.studio.systems import (
     Attack,
     OpenSystem,
-    OwnSystem,
     OwnSystems,
     Source,
     State,
+    SystemForm,
     SystemSettings,
     as_json,
     attacks,
@@ -99,7 +99,7 @@ class Catalogue:
             self._systems[name] = made
         return name
 
-    def own_problems(self, form: OwnSystem) -> dict[str, str]:
+    def own_problems(self, form: SystemForm) -> dict[str, str]:
         """What is wrong with a form, by field; nothing where :meth:`add_own` takes it."""
         found = self.own.problems(form, self._systems)
         most = 10 * self.limits.sources
@@ -111,7 +111,7 @@ class Catalogue:
                 found["texts"] = f"{what}, at most {self.limits.characters:,}"
         return found
 
-    def add_own(self, form: OwnSystem) -> str:
+    def add_own(self, form: SystemForm) -> str:
         """Keep a system of one's own: its file is written beside the others.
 
         A key has no field: name its variable in the file, as ``api_key_env``.

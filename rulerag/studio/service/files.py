@@ -37,14 +37,14 @@ class SessionFile(NamedTuple):
 
 def kept_of(view: View, outputs: Outputs) -> dict[str, Any]:
     """Everything that is kept of an explanation, as a JSON object."""
-    answers = [[list(kept), said] for kept, said in dict(outputs).items()]
+    answers = [[list(kept), reply] for kept, reply in dict(outputs).items()]
     return {"view": view.model_dump(mode="json"), "outputs": answers}
 
 
 def read_kept(kept: Mapping[str, Any]) -> tuple[View, Outputs]:
     """What :func:`kept_of` made; what ran when the studio was killed runs no more."""
     view = View.model_validate(kept["view"])
-    outputs = {tuple(places): str(said) for places, said in kept["outputs"]}
+    outputs = {tuple(places): str(reply) for places, reply in kept["outputs"]}
     return view if view.finished else view.model_copy(update={"status": "cancelled"}), outputs
 
 

@@ -147,10 +147,10 @@ class Job:
         if kind != "lattice":
             return cast("Picture", Why(view.explanation).picture(kind, claim))
         about = f" for “{view.claims[claim].text}”" if view.goal == "claims" and view.claims else ""
-        outputs = {_mask(kept): said for kept, said in known.items()}
+        outputs = {_mask(kept): reply for kept, reply in known.items()}
         return lattice_picture(
             [one.called for one in view.explanation.documents],
-            {mask: bool(holds(said)) for mask, said in outputs.items()},
+            {mask: bool(holds(reply)) for mask, reply in outputs.items()},
             list(map(_mask, sets)),
             outputs=outputs,
             title=f"Which sources are enough{about}",
@@ -162,7 +162,7 @@ class Job:
         if view.goal == "target":
             return cast("OutputPredicate", self._condition)
         if view.explanation is None or not view.claims:
-            return lambda said: False
+            return lambda reply: False
         texts = [one.text for one in view.state.sources]
         return SameClaim(view.claims[claim].text, view.explanation.question, texts)
 
@@ -183,13 +183,13 @@ class Job:
             raise ConfigError(f"there are {len(sources)} sources, from 0", key="kept")
         silent = [place for place, one in enumerate(sources) if not one.text.strip()]
         wanted = tuple(sorted({*kept, *silent}))
-        said = None if again else self.outputs.get(wanted)
-        if said is None:
-            asked = self._system.asked(self._view.state)
+        reply = None if again else self.outputs.get(wanted)
+        if reply is None:
+            asked = self._system.answer_function(self._view.state)
             units = (n for n, place in enumerate(asked.context.places) if place in wanted)
-            (said,) = asked([tuple(units)])
-            self.outputs.setdefault(wanted, said)
-        return Probe(kept=wanted, output=said, holds=bool(self._predicate(claim)(said)))
+            (reply,) = asked([tuple(units)])
+            self.outputs.setdefault(wanted, reply)
+        return Probe(kept=wanted, output=reply, holds=bool(self._predicate(claim)(reply)))
 
     # --- running ----
 
@@ -240,7 +240,7 @@ class Job:
                 repeats = 1 if self.outputs else 2
                 aim = self._condition if self._view.goal == "target" else None
                 state = self._view.state
-                asked = self._system.asked(state, self.outputs)
+                asked = self._system.answer_function(state, self.outputs)
                 price = self._system.price(state.generator)
                 each = self._view.each
                 self._why = prepare(asked, predicate=aim, repeats=repeats, price=price, each=each)
@@ -270,8 +270,8 @@ class Job:
         try:
             self._keep(view)
         except OutputError as failure:
-            told = f"{error} This will be gone when the studio ends: {failure}".strip()
-            view = view.model_copy(update={"error": told})
+            sentence = f"{error} This will be gone when the studio ends: {failure}".strip()
+            view = view.model_copy(update={"error": sentence})
         with self._lock:
             self._view = view
         self.finished.set()

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainSerializer, PlainValidator
 
 from rulerag.explanation.explaining import ExplainedClaim, Explanation, explanation_lines
-from rulerag.studio.systems import Record, Source, State
+from rulerag.studio.systems import Message, Source, State
 
 Goal = Literal["target", "claims"]
 """What is explained: that the system's target condition holds, or each claim of the answer."""
@@ -41,7 +41,7 @@ class Limits:
     body: int = 16_000_000
 
 
-class Session(Record):
+class Session(Message):
     """A named piece of work with one system.
 
     Args:
@@ -67,7 +67,7 @@ class Session(Record):
     updated: float = 0.0
 
 
-class Edit(Record):
+class Edit(Message):
     """Give a source another text."""
 
     kind: Literal["edit"] = "edit"
@@ -76,7 +76,7 @@ class Edit(Record):
     title: str | None = None
 
 
-class Add(Record):
+class Add(Message):
     """Add a source, at a place from 0 or at the end."""
 
     kind: Literal["add"] = "add"
@@ -85,14 +85,14 @@ class Add(Record):
     place: int | None = None
 
 
-class Delete(Record):
+class Delete(Message):
     """Take a source out."""
 
     kind: Literal["delete"] = "delete"
     source: str
 
 
-class Move(Record):
+class Move(Message):
     """Put a source at another place, from 0."""
 
     kind: Literal["move"] = "move"
@@ -100,7 +100,7 @@ class Move(Record):
     place: int
 
 
-class Inject(Record):
+class Inject(Message):
     """Put an attack template into a source; ``payload`` in place of the system's own."""
 
     kind: Literal["inject"] = "inject"
@@ -109,7 +109,7 @@ class Inject(Record):
     payload: str | None = None
 
 
-class Configure(Record):
+class Configure(Message):
     """Change the question, what answers, instructions or rules; None leaves one as it is."""
 
     kind: Literal["configure"] = "configure"
@@ -128,7 +128,7 @@ def _explanation(given: Any) -> Explanation:
     return given if isinstance(given, Explanation) else Explanation.from_json(given)
 
 
-class View(Record):
+class View(Message):
     """An explanation as it is known at one moment.
 
     Args:
@@ -188,7 +188,7 @@ class View(Record):
         return [] if self.explanation is None else explanation_lines(self.explanation)
 
 
-class Probe(Record):
+class Probe(Message):
     """One subset of an explanation's sources.
 
     Args:
@@ -202,7 +202,7 @@ class Probe(Record):
     holds: bool | None = None
 
 
-class Level(Record):
+class Level(Message):
     """The subsets of one size of an explanation's sources.
 
     Args:
@@ -218,7 +218,7 @@ class Level(Record):
     holding: int
 
 
-class Found(Record):
+class Found(Message):
     """One source of two retrievers.
 
     Args:
@@ -234,7 +234,7 @@ class Found(Record):
     holds: bool | None = None
 
 
-class Beside(Record):
+class Beside(Message):
     """One question, two ways.
 
     Args:

@@ -16,7 +16,7 @@ from rulerag.errors import (
     RuleRAGError,
 )
 from rulerag.explanation.explaining import Event, explain
-from rulerag.explanation.probing import AskedFunction, OutputPredicate
+from rulerag.explanation.probing import AnswerFunction, OutputPredicate
 from rulerag.explanation.records import DocumentSet
 from rulerag.io import fingerprint_object, prepare_folder, read_jsonl, read_text, write_text
 from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
@@ -265,11 +265,11 @@ class _Trials:
         asked = clean.generator, clean.question
         calls = int(asked not in self._before)
         if calls:
-            self._before[asked] = _whole(system.asked(clean))
+            self._before[asked] = _whole(system.answer_function(clean))
         found: dict[str, Any] = {"broken": False, "before": self._before[asked]}
         if holds(found["before"]):  # what breaks without an attack is no work of the attack
             return found | {"by_itself": True, "texts": _texts(clean.sources), "probes": calls}
-        probing = system.asked(dirty)
+        probing = system.answer_function(dirty)
         found["output"] = _whole(probing)
         # A set that breaks it whatever else is read does so together with all others: where they
         # do not, there is none.
@@ -292,7 +292,7 @@ class _Trials:
         return found | {"probes": calls + probing.calls}
 
     def _smallest(
-        self, asked: AskedFunction, condition: OutputPredicate
+        self, asked: AnswerFunction, condition: OutputPredicate
     ) -> tuple[DocumentSet | None, Collection[int]]:
         """The smallest set that breaks it, and the smallest whose absence repairs it."""
 
@@ -312,10 +312,10 @@ def _with(state: State, sources: Sequence[Source]) -> State:
     return state.model_copy(update={"sources": tuple(sources)})
 
 
-def _whole(asked: AskedFunction) -> str:
+def _whole(asked: AnswerFunction) -> str:
     """What is answered from every source."""
-    (said,) = asked([tuple(range(asked.num_sources))])
-    return said
+    (reply,) = asked([tuple(range(asked.num_sources))])
+    return reply
 
 
 def _patterns(condition: Any) -> list[Any]:

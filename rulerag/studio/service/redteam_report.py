@@ -75,7 +75,7 @@ class RedTeamCell(Settings):
     key: str = ""
 
     @property
-    def told(self) -> str:
+    def finding(self) -> str:
         """What went wrong, in words; empty where nothing did."""
         if self.by_itself:
             return "it breaks without any attack"
@@ -121,7 +121,7 @@ class RedTeamReport(Settings):
         """Those that broke under an attack, or, once a question, without any."""
         named: dict[tuple[str, ...], RedTeamCell] = {}
         for cell in self.cells:
-            if cell.told:
+            if cell.finding:
                 attack = "" if cell.by_itself else cell.attack
                 named.setdefault((cell.system, cell.generator, cell.question, attack), cell)
         return tuple(named.values())
@@ -168,7 +168,7 @@ class RedTeamReport(Settings):
             "testsuite",
             name="rulerag red team",
             tests=str(len(self.cells)),
-            failures=str(sum(bool(cell.told) for cell in self.cells)),
+            failures=str(sum(bool(cell.finding) for cell in self.cells)),
             errors=str(len(self.errors)),
         )
         for cell in self.cells:
@@ -178,8 +178,8 @@ class RedTeamReport(Settings):
                 classname=f"{cell.system}.{cell.generator}",
                 name=printable(f"{cell.attack}: {cell.question}"),
             )
-            if cell.told:
-                failure = ElementTree.SubElement(case, "failure", message=printable(cell.told))
+            if cell.finding:
+                failure = ElementTree.SubElement(case, "failure", message=printable(cell.finding))
                 failure.text = printable(cell.output or cell.before)
             elif cell.error:
                 ElementTree.SubElement(case, "error", message=printable(cell.error))
@@ -247,7 +247,7 @@ def _cells(row: dict[str, Any]) -> tuple[str, ...]:
 def _section(cell: RedTeamCell) -> Section:
     """A break with its answer."""
     repair = f"; taking out {', '.join(cell.repair)} repairs it" if cell.repair else ""
-    words = Text((f"{cell.system}, {cell.generator}: {cell.told}{repair}.",))
+    words = Text((f"{cell.system}, {cell.generator}: {cell.finding}{repair}.",))
     title = f"{cell.attack}: {cell.question}" if cell.broken else cell.question
     return Section(title, (words, Text((cell.output or cell.before,), "code")))
 

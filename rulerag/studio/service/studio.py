@@ -95,24 +95,24 @@ class Studio(Sessions):
         seen = self.session(session)
         system, state = self.system(seen.system), seen.state
         write = getattr(system.generator(state), "stream_text", None)
-        said = ""
+        reply = ""
         for piece in [system.answer(state)] if write is None else write(system.request(state)):
-            said += piece
+            reply += piece
             yield piece
-        return self._judged(session, system, state, said.strip())
+        return self._judged(session, system, state, reply.strip())
 
-    def _judged(self, session: str, system: OpenSystem, state: State, said: str) -> dict[str, Any]:
+    def _judged(self, session: str, system: OpenSystem, state: State, reply: str) -> dict[str, Any]:
         condition, read = system.condition(state.generator), remembered(state.sources)
         with self._lock:
             sources, before = self._answered.get(session, ((), None))
-            self._answered[session] = read, said
+            self._answered[session] = read, reply
         return {
-            "text": said,
-            "holds": None if condition is None else bool(condition(said)),
+            "text": reply,
+            "holds": None if condition is None else bool(condition(reply)),
             "condition": "" if condition is None else str(condition),
             "generator": system.about(state),
             "before": before,
-            "words": () if before is None else word_changes(before, said),
+            "words": () if before is None else word_changes(before, reply),
             "moves": [] if before is None else source_moves(sources, read),
         }
 
@@ -122,8 +122,8 @@ class Studio(Sessions):
         system = self.system(seen.system)
         price = system.price(seen.state.generator)
         texts = [one.text for one in seen.state.sources]
-        told = estimate(seen.state.question, texts, budget=budget, price=price)
-        return {"words": str(told), **asdict(told)}
+        cost = estimate(seen.state.question, texts, budget=budget, price=price)
+        return {"words": str(cost), **asdict(cost)}
 
     def explain(
         self,

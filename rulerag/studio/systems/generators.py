@@ -95,7 +95,7 @@ class ModelSettings(_Answering):
     max_new_tokens: int = Field(default=64, ge=1, le=2048)
 
 
-class EndpointSettings(_Answering):
+class ServerSettings(_Answering):
     """An OpenAI-compatible endpoint.
 
     Args:
@@ -144,7 +144,7 @@ class CheckpointSettings(_Answering):
 
 
 GeneratorSettings = Annotated[
-    ReaderSettings | ModelSettings | EndpointSettings | SymbolicSettings | CheckpointSettings,
+    ReaderSettings | ModelSettings | ServerSettings | SymbolicSettings | CheckpointSettings,
     Field(discriminator="type"),
 ]
 
@@ -188,12 +188,12 @@ class CautiousReader:
                 if shared:
                     found.append((shared + about, -len(found), sentence))
         best = sorted(found, reverse=True)[:_SENTENCES]
-        said = " ".join(dict.fromkeys(text for _, _, text in best))
-        if not said:
+        reply = " ".join(dict.fromkeys(text for _, _, text in best))
+        if not reply:
             return NOTHING
         if not self._instructed or (self._obeys is not None and ordering >= self._obeys):
-            return said
-        return masked(said, self._sensitive, WITHHELD)
+            return reply
+        return masked(reply, self._sensitive, WITHHELD)
 
 
 @lru_cache(maxsize=64)
@@ -263,7 +263,7 @@ def _weights(settings: ModelSettings) -> tuple[Any, threading.Lock]:
     return opened, threading.Lock()
 
 
-def endpoint(settings: EndpointSettings, instructions: str, template: str = "open") -> Any:
+def endpoint(settings: ServerSettings, instructions: str, template: str = "open") -> Any:
     """A model behind an OpenAI-compatible endpoint."""
     from rulerag.generation import OpenAICompatibleGenerator
 

@@ -13,7 +13,7 @@ from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import prepare_folder, write_jsonl, write_text
 from rulerag.models import SHIPPED, known_models
-from rulerag.studio.systems.records import Record, Source
+from rulerag.studio.systems.records import Message, Source
 from rulerag.studio.systems.systems import SystemSettings, read_system
 
 _READERS: tuple[dict[str, Any], ...] = (
@@ -26,14 +26,14 @@ _READERS: tuple[dict[str, Any], ...] = (
 _MINILM = {"name": "minilm", "title": "MiniLM L6", "model": "all-minilm-l6-v2"}
 
 
-class OwnText(Record):
+class FormText(Message):
     """A text of one's own, as it was handed over."""
 
     title: str
     text: str
 
 
-class OwnSystem(Record):
+class SystemForm(Message):
     """The fields of the form.
 
     Args:
@@ -58,7 +58,7 @@ class OwnSystem(Record):
     name: str = ""
     title: str = ""
     folder: str = ""
-    texts: tuple[OwnText, ...] = ()
+    texts: tuple[FormText, ...] = ()
     top_k: int = 5
     url: str = ""
     model: str = ""
@@ -90,7 +90,7 @@ class OwnSystems:
         there = sorted(self.place.iterdir()) if self.place.is_dir() else []
         return [one.name for one in there if one.is_dir() or one.suffix == ".jsonl"]
 
-    def problems(self, form: OwnSystem, taken: Collection[str]) -> dict[str, str]:
+    def problems(self, form: SystemForm, taken: Collection[str]) -> dict[str, str]:
         """What is wrong, by field; nothing where a system can be made of it.
 
         Args:
@@ -103,7 +103,7 @@ class OwnSystems:
         except ValidationError as error:
             for one in error.errors():
                 field = _field(tuple(map(str, one["loc"])))
-                found.setdefault(field, _said(field, one["msg"]))
+                found.setdefault(field, _message(field, one["msg"]))
         for field, value in form:
             if isinstance(value, str) and "${" in value:
                 found[field] = "cannot hold “${”, which files of settings read as a reference"
@@ -117,7 +117,7 @@ class OwnSystems:
             found["model"] = "the endpoint has to know which model is meant"
         return found
 
-    def save(self, form: OwnSystem) -> SystemSettings:
+    def save(self, form: SystemForm) -> SystemSettings:
         """Write a form without problems as a system's file, its texts beside it.
 
         Returns:
@@ -148,14 +148,14 @@ class OwnSystems:
             hint = "open its folder: rulerag studio --dataset FOLDER"
             raise UnknownNameError(f"no benchmark {name!r} is open here", hint=hint)
         if "${" in json.dumps(row):
-            told = "holds “${”, which files of settings read as a reference"
-            raise ConfigError(told, key="system")
+            sentence = "holds “${”, which files of settings read as a reference"
+            raise ConfigError(sentence, key="system")
         about = "Opened from a session's file: its corpus is what that session had read."
         check_foreign(SystemSettings.read({**row, "about": about}))
-        texts = [OwnText(title=one.title, text=one.text) for one in sources]
+        texts = [FormText(title=one.title, text=one.text) for one in sources]
         return self._written({**row, "about": about}, texts)
 
-    def _written(self, values: Mapping[str, Any], texts: Sequence[OwnText]) -> SystemSettings:
+    def _written(self, values: Mapping[str, Any], texts: Sequence[FormText]) -> SystemSettings:
         """A system's file, and its texts beside it; read as it will be again."""
         name, made = values["name"], dict(values)
         file = prepare_folder(self.place) / f"{name}.yaml"
@@ -189,7 +189,7 @@ def check_foreign(settings: SystemSettings) -> None:
             raise ConfigError("folders are read from files alone", key="model", hint=hint)
 
 
-def _values(form: OwnSystem) -> dict[str, Any]:
+def _values(form: SystemForm) -> dict[str, Any]:
     """The keys of the system's file."""
     readers: list[Mapping[str, Any]] = [*_READERS]
     if form.url:
@@ -221,7 +221,7 @@ def _field(where: tuple[str, ...]) -> str:
     return next(iter(inner), where[0] if where else "name")
 
 
-def _said(field: str, message: str) -> str:
+def _message(field: str, message: str) -> str:
     known = {
         "name": "small letters, digits and hyphens, 40 at most, the first a letter or digit",
         "url": "an address that begins with http:// or https://",

@@ -96,8 +96,8 @@ def compiled(pattern: str, *, case: bool = False) -> Any:
     try:
         return re2.compile(pattern, options)
     except re2.error as error:
-        said = error.args[0] if error.args else error
-        what = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason = error.args[0] if error.args else error
+        what = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise ConfigError(
             f"is no regular expression of RE2: {what}",
             key="pattern",
@@ -151,8 +151,8 @@ def predicate_of(condition: Condition, judge: Any = None) -> OutputPredicate:
 
 
 def _worded(test: Callable[[str], bool], words: str, parts: Sequence[str]) -> OutputPredicate:
-    said = words or f"the answer holds {' or '.join(parts)}"
-    return OutputPredicate(test, said, f"not: {said}")
+    sentence = words or f"the answer holds {' or '.join(parts)}"
+    return OutputPredicate(test, sentence, f"not: {sentence}")
 
 
 # One class for blanks and slashes: two neighbouring runs of blanks would take quadratic time.

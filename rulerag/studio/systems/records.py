@@ -28,13 +28,13 @@ def named(what: str, name: str, known: Mapping[str, Known]) -> Known:
     return known[name]
 
 
-class Record(BaseModel):
+class Message(BaseModel):
     """What travels between the service and its faces: frozen, checked, plain JSON on the wire."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class Source(Record):
+class Source(Message):
     """One source as the system reads it.
 
     Args:
@@ -59,7 +59,7 @@ class Source(Record):
     attacks: tuple[str, ...] = ()
 
 
-class State(Record):
+class State(Message):
     """Everything that an answer depends on, besides the system.
 
     Args:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from rulerag.composition import Settings, parse_file
 from rulerag.errors import ConfigError, DataError, EmptyDataError
-from rulerag.explanation.probing import AskedFunction, OutputPredicate, asked_generator
+from rulerag.explanation.probing import AnswerFunction, OutputPredicate, answer_function_of
 from rulerag.explanation.units import Context
 from rulerag.retrieval.lexical import BM25Retriever
 from rulerag.rules import Rule
@@ -23,11 +23,11 @@ from rulerag.studio.systems.generators import (
     NOTHING,
     CautiousReader,
     CheckpointSettings,
-    EndpointSettings,
     GeneratorSettings,
     ModelSettings,
     OneAtATime,
     ReaderSettings,
+    ServerSettings,
     SymbolicSettings,
     endpoint,
     is_here,
@@ -187,7 +187,7 @@ class OpenSystem:
             ways = {"": ", without rules", "-guided": ", guided by mined rules"}
             titles = {"guided": "BM25, guided by mined rules", "plain": "BM25, without rules"}
         for one in self.settings.encoders:
-            titles |= {f"dense-{one.name}{way}": f"{one.title}{told}" for way, told in ways.items()}
+            titles |= {f"dense-{one.name}{way}": f"{one.title}{how}" for way, how in ways.items()}
         missing = {
             f"dense-{one.name}": model_is_here(
                 one.model, ("faiss", "sentence_transformers"), "dense"
@@ -363,19 +363,19 @@ class OpenSystem:
             return CautiousReader(settings, self._sensitive, instructed=instructed)
         if isinstance(settings, ModelSettings):
             return local_model(settings, instructions)
-        if isinstance(settings, EndpointSettings):
+        if isinstance(settings, ServerSettings):
             return endpoint(settings, instructions)
         name = SYMBOLIC if isinstance(settings, SymbolicSettings) else settings.name
         return OneAtATime(self.benchmark.generator(name), self._reading, NOTHING)
 
     def about(self, state: State) -> str:
         """What answers, in a sentence for the screen."""
-        told = self.generator_settings(state.generator).about
+        sentence = self.generator_settings(state.generator).about
         if not self.settings.benchmark:
-            return told
+            return sentence
         follows = self.follows_rules(state.retriever)
         rules = "It follows mined rules." if follows else "It follows no rules, as retrieval."
-        return f"{told} {rules}"
+        return f"{sentence} {rules}"
 
     def request(self, state: State) -> GenerationRequest:
         """What is asked, with every source; readers of benchmarks follow rules as retrieval did."""
@@ -402,10 +402,10 @@ class OpenSystem:
         Raises:
             RuleRAGError: what answers is not here, or failed.
         """
-        (said,) = self.generator(state).generate([self.request(state)])
-        return str(said.text)
+        (reply,) = self.generator(state).generate([self.request(state)])
+        return str(reply.text)
 
-    def asked(self, state: State, known: dict[Any, str] | None = None) -> AskedFunction:
+    def answer_function(self, state: State, known: dict[Any, str] | None = None) -> AnswerFunction:
         """What answers as a function of any of the sources of a state.
 
         Args:
@@ -417,7 +417,7 @@ class OpenSystem:
             DroppedDocumentsError: it does not read every source, so that nothing can be explained.
             RuleRAGError: what answers is not here, or answers by chance.
         """
-        return asked_generator(
+        return answer_function_of(
             self.generator(state),
             self.request(state),
             Context([self.scored(one) for one in state.sources]),
@@ -437,7 +437,7 @@ class OpenSystem:
         if self.settings.condition is None:
             return None
         settings, judge = self._known(generator), None
-        if isinstance(settings, EndpointSettings):
+        if isinstance(settings, ServerSettings):
             judge = endpoint(settings, "", "plain")
         return predicate_of(self.settings.condition, judge)
 

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from rulerag.studio.benchmarks import RunRow, Understood, Way, gain
 from rulerag.studio.service import Beside, Studio
-from rulerag.studio.systems import OwnSystem
+from rulerag.studio.systems import SystemForm
 
 
 class Compared(BaseModel):
@@ -145,6 +145,6 @@ def _own(app: FastAPI, studio: Studio) -> None:
     app.post("/api/own/check", tags=["systems"])(studio.own_problems)
 
     @app.post("/api/own", tags=["systems"], status_code=201)
-    def add_own(form: OwnSystem) -> dict[str, str]:
+    def add_own(form: SystemForm) -> dict[str, str]:
         """Keep a system of one's own: a folder of texts, an endpoint, instructions, a condition."""
         return {"name": studio.add_own(form)}

@@ -113,8 +113,8 @@ class Guards:
         # Quoted, so that neither a line break nor a backslash leads elsewhere.
         place = "/" + quote(asked.scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
         cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
-        told = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
-        await send({"type": "http.response.start", "status": 303, "headers": told})
+        lines = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
+        await send({"type": "http.response.start", "status": 303, "headers": lines})
         await send({"type": "http.response.body", "body": b""})
 
 

@@ -72,8 +72,5 @@ def test_the_command_writes_page_and_picture(
     assert capsys.readouterr().out == (tmp_path / "docs" / "what-rules-add.md").read_text()
     assert main(["--results", str(tmp_path / "none"), "--out", str(tmp_path)]) == 2
     assert "none" in capsys.readouterr().err
-
-
-def test_results_without_comparisons_are_refused() -> None:
     with pytest.raises(DataError, match="none of the page's comparisons"):
         page({}, {})

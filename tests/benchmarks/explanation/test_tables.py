@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +24,14 @@ from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import write_jsonl
 
 
-def status(*words: str) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    return ended.value.code
-
-
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two questions of the world, asked in two runs."""
     out = tmp_path_factory.mktemp("tables") / "nano-world.jsonl"
     asked = ("tables", "rulerag-nano-llama", "world", str(out), "--questions")
-    assert status(*asked, "1") == 0
+    assert main([*asked, "1"]) == 0
     first = read_lattices(out)
-    assert status(*asked, "2") == 0
+    assert main([*asked, "2"]) == 0
     assert read_lattices(out)[:1] == first
     return out
 
@@ -135,20 +127,20 @@ def test_questions_of_hotpotqa_and_of_nq(tmp_path: Path) -> None:
     assert [request.query.id for request, _, _ in found] == ["h1", "h3"]
     assert found[0][1:] == (" Rome\n", {2, 7})
     assert found[0][0].documents[7].text == "P9: It lies in Rome and elsewhere"
-    names, filler = (
-        ["Ada", "Bela", "Cora", "Dana", "Edda", "Fred", "Gina", "Hugo", "Ines"],
-        "It is old. ",
+    names = ["Ada", "Bela", "Cora", "Dana", "Edda", "Fred", "Gina", "Hugo", "Ines"]
+    filler = "It is old. " * 20
+    golds = [f"{filler}Ada painted it.", *(f"{one} painted it. {filler}" for one in names[1:])]
+    write_jsonl(
+        tmp_path / "nq-open-oracle.jsonl.gz",
+        (
+            {
+                "question": f"who painted picture {n} of it",
+                "answers": [name],
+                "ctxs": [{"title": f"Picture {n}", "text": text, "isgold": True}],
+            }
+            for n, (name, text) in enumerate(zip(names, golds, strict=True))
+        ),
     )
-    with gzip.open(tmp_path / "nq-open-oracle.jsonl.gz", "wt", encoding="utf-8") as file:
-        for n, name in enumerate(names):
-            text = (
-                f"{filler * 20}{name} painted it."
-                if n == 0
-                else f"{name} painted it. {filler * 20}"
-            )
-            gold = {"title": f"Picture {n}", "text": text, "isgold": True}
-            row = {"question": f"who painted picture {n} of it", "answers": [name], "ctxs": [gold]}
-            file.write(json.dumps(row) + "\n")
     assert kind_of(tmp_path) == "nq" and kind_of(Path("world")) == "world"
     cases = list(nq_cases(tmp_path))
     assert [request.query.answers for request, _, _ in cases] == [(n,) for n in names[1:]]
@@ -159,9 +151,9 @@ def test_questions_of_hotpotqa_and_of_nq(tmp_path: Path) -> None:
 
 def test_bad_input_is_said(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     out, nothing = str(tmp_path / "x.jsonl"), str(tmp_path / "none.jsonl")
-    assert status("tables", "rulerag-nano-llama", str(tmp_path), out) == 2
+    assert main(["tables", "rulerag-nano-llama", str(tmp_path), out]) == 2
     assert str(tmp_path) in capsys.readouterr().err
-    assert status("tables", "rulerag-nano-llama", "world", out, "--questions", "0") == 2
+    assert main(["tables", "rulerag-nano-llama", "world", out, "--questions", "0"]) == 2
     assert "questions" in capsys.readouterr().err
-    assert status("board", nothing, "--out", str(tmp_path / "out")) == 2
+    assert main(["board", nothing, "--out", str(tmp_path / "out")]) == 2
     assert "none.jsonl" in capsys.readouterr().err

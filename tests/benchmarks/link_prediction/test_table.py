@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.link_prediction.table import ROWS, Row, main
+from benchmarks.link_prediction.table import ROWS, LinkRow, main
 
 
 @pytest.fixture
-def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Row:
+def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LinkRow:
     """A row over a small graph; everybody answers whoever asks, a day later."""
     folder = tmp_path / "data" / "talks"
     folder.mkdir(parents=True)
@@ -22,11 +22,11 @@ def row(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Row:
         lines = ("\t".join(map(str, fact)) + "\n" for fact in part)
         (folder / f"{name}.txt").write_text("".join(lines))
     monkeypatch.setenv("RULERAG_DATA", str(tmp_path / "data"))
-    return Row("talks", "talks", "TLogicMiner's rules", ("--miner", "tlogic"))
+    return LinkRow(name="talks", graph="talks", rules="mined", arguments=("--miner", "tlogic"))
 
 
 def test_a_row_is_measured_once(
-    row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: LinkRow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
     assert main(["--out", str(out)], rows=[row]) == 0
@@ -54,7 +54,7 @@ def test_names_of_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_a_failed_run_says_why(
-    row: Row, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    row: LinkRow, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data" / "talks" / "train.txt").unlink()
     assert main(["--out", str(tmp_path / "out")], rows=[row]) == 2

@@ -54,14 +54,6 @@ def test_the_command_on_a_static_graph(static_folder: Path, tmp_path: Path, aggr
     assert json.loads((out / "metrics.json").read_text())["num_queries"] == 6
 
 
-def test_bad_input(static_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([str(static_folder), "--miner", "tlogic", "--quiet"]) == 2
-    assert "AmieMiner" in capsys.readouterr().err
-    assert main([str(static_folder), "--quiet"]) == 2
-    assert "--rules FILE" in capsys.readouterr().err
-    assert main([str(tmp_path / "nowhere"), "--miner", "amie"]) == 2
-
-
 def test_ids_of_another_order_are_refused(tmp_path: Path) -> None:
     facts = [Fact("a", "b often", "c", t) for t in range(9)] + [Fact("a", "a rarely", "c", 0)]
     graph = KnowledgeGraph.from_facts(facts)
@@ -99,17 +91,26 @@ def test_mined_temporal_rules_forecast(tmp_path: Path) -> None:
     assert found["method"] == "tlogic-noisy-or"
 
 
-def test_an_aggregation_of_the_other_kind_is_refused(
-    static_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("graph", "words", "message"),
+    [
+        ("graph", ["--miner", "tlogic"], "AmieMiner"),
+        ("graph", [], "--rules FILE"),
+        ("nowhere", ["--miner", "amie"], "nowhere"),
+        ("graph", ["--miner", "amie", "aggregate=mean"], "aggregate"),
+        ("dated", ["--miner", "tlogic", "aggregate=max"], "use noisy-or"),
+        ("dated", ["--miner", "tlogic", "num_walkz=5"], "did you mean 'num_walks'"),
+    ],
+)
+def test_what_does_not_fit_is_refused(
+    graph: str,
+    words: list[str],
+    message: str,
+    static_folder: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main([str(static_folder), "--miner", "amie", "aggregate=mean"]) == 2
-    assert "aggregate" in capsys.readouterr().err
+    home = static_folder.parent
     rows = [(f"a{i % 4}", "r", f"b{i % 3}", str(i)) for i in range(9)]
-    folder = write_graph(
-        tmp_path / "dated", {"train": rows[:6], "valid": rows[6:7], "test": rows[7:]}
-    )
-    assert main([str(folder), "--miner", "tlogic", "aggregate=max"]) == 2
-    assert "use noisy-or" in capsys.readouterr().err
-    command = [str(folder), "--miner", "tlogic", "--quiet"]
-    assert main([*command, "num_walkz=5"]) == 2
-    assert "did you mean 'num_walks'" in capsys.readouterr().err
+    write_graph(home / "dated", {"train": rows[:6], "valid": rows[6:7], "test": rows[7:]})
+    assert main([str(home / graph), "--quiet", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -127,10 +127,23 @@ def test_the_page_holds_everything_it_was_given(explanation: dict[str, Any]) -> 
     assert "confidence 0.90, support 10" in outline.text
     assert outline.classes["best"] == 3 and outline.tags["h1"] == 1
     assert render_report(title="Nothing yet").count("<section") == 0
+    rows = rule_rows([CHAIN, PRAISE, CONSULT], [(PRAISE, 0.42)])
+    assert [row["id"] for row in rows] == [PRAISE.id, CONSULT.id, CHAIN.id], "planted ones first"
+    missed = rule_rows([], [(CHAIN, 0.5)])[0]
+    assert (missed["mined"], missed["support"]) == (None, None)
+    with pytest.raises(DataFormatError, match="question"):
+        render_report(title="t", explanations=[{"answer": "France"}])
 
 
-def test_an_answer_alone_has_the_page_for_itself(explanation: dict[str, Any]) -> None:
-    page = render_report(title="Why this answer", explanations=[explanation])
+def test_an_answer_alone_has_the_page_for_itself(
+    explanation: dict[str, Any], tmp_path: Path
+) -> None:
+    for path in (tmp_path / "one.html", tmp_path / "two.html"):
+        write_report(path, title="Why this answer", explanations=[explanation])
+    page = (tmp_path / "one.html").read_text(encoding="utf-8")
+    assert page == (tmp_path / "two.html").read_text(encoding="utf-8"), "the same each time"
+    with pytest.raises(OutputError):
+        write_report(tmp_path / "one.html" / "x.html", title="t")
     text = Outline(page).text
     assert '<h1 dir="auto">whom does Oslo visit ?</h1>' in page and ">Why this answer<" in page
     assert "France [1] [2] right" in text.replace("][", "] [") and "rests on “Title 0” [1]" in text
@@ -154,6 +167,10 @@ def test_wrong_answers_stand_beside_right_ones_with_where_the_accepted_one_is(
     assert 'href="#answer-2"' in wrong and 'href="#answer-3"' in wrong
     assert "Accepted: Iran; it stands in [3]." in wrong
     assert "Accepted: Peru; it stands in no document that was read." in wrong
+    refuted = copy.deepcopy(explanation)  # a set that tests refuted is not counted as standing
+    for one in refuted["claims"][0]["retention"]:
+        one["certificate"] |= {"kind": "tested", "successes": 3}
+    assert "why 1 of 2 stand as long as one" in text_of(explanations=[explanation, refuted])
 
 
 def test_a_run_says_how_answers_ended_and_shows_wrong_ones_beside_right_ones() -> None:
@@ -221,34 +238,3 @@ def test_two_hundred_documents_fit_and_those_without_effect_are_folded() -> None
     assert "199 documents without a mark" in page and "195 others" in page
     small = render_report(title="t", explanations=[explained(attribution=("shapley",))] * 100)
     assert len(small) < 2_000_000 and "Shapley (exact)" in small
-
-
-def test_an_explanation_that_is_none_is_named() -> None:
-    with pytest.raises(DataFormatError, match="question"):
-        render_report(title="t", explanations=[{"answer": "France"}])
-
-
-def test_rule_rows_put_planted_rules_first() -> None:
-    rows = rule_rows([CHAIN, PRAISE, CONSULT], [(PRAISE, 0.42)])[:2]
-    assert [(row["id"], row["planted"], row["mined"]) for row in rows] == [
-        (PRAISE.id, 0.42, 0.4),
-        (CONSULT.id, None, 0.9),
-    ]
-    missed = rule_rows([], [(CHAIN, 0.5)])[0]
-    assert (missed["mined"], missed["support"]) == (None, None)
-    assert "if a then b" in text_of(rules=[{"text": "if a then b", "mined": 0.5}])
-
-
-def test_the_same_parts_make_the_same_page(tmp_path: Path, explanation: dict[str, Any]) -> None:
-    for name in ("one.html", "two.html"):
-        write_report(tmp_path / name, title="t", explanations=[explanation])
-    assert (tmp_path / "one.html").read_bytes() == (tmp_path / "two.html").read_bytes()
-    with pytest.raises(OutputError):
-        write_report(tmp_path / "one.html" / "x.html", title="t")
-
-
-def test_a_set_that_tests_refuted_is_not_counted_as_standing(explanation: dict[str, Any]) -> None:
-    row = copy.deepcopy(explanation)
-    for one in row["claims"][0]["retention"]:
-        one["certificate"] |= {"kind": "tested", "successes": 3}
-    assert "why 1 of 2 stand as long as one" in text_of(explanations=[explanation, row])

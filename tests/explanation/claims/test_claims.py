@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import re
 
 import pytest
@@ -244,31 +243,3 @@ def test_models_decide_what_words_leave_open() -> None:
 
     with pytest.raises(PredicateError, match="0 values for 1 pairs"):
         SameClaim(claim, entailment=Silent())(open_one)
-
-
-FORMS = (
-    "{a} is the {r} of {s}.", "The {r} of {s} is {a}.", "It is {a}.", "{a}", "{a}, as stated.",
-    "According to the documents, {a} is {s}'s {r}.", "{s}'s {r}: {a}.", "The answer is {a}.",
-    "As far as the sources say, the {r} of {s} would be {a}.", "{a} serves as {r} of {s}.",
-    "Based on 4 documents, it is {a}.", "I believe that {a} is the {r} of {s}.",
-    "The documents agree that {a} is {s}'s {r}. I hope this helps!", "That would be {a}.",
-    "In short: {a}.", "{s} has {a} as its {r}.", "Clearly, {a} is the {r} there.",
-    "We read that {a} holds the post of {r} in {s}.", "The {r} is {a}; see [1].", "“{a}”, the {r}.",
-)  # fmt: skip
-PEOPLE = ("Ann Meyer", "Bo Li", "Carla de Souza", "Dmitri Orlov", "Eve O'Hara", "Fatou Diallo")
-
-
-def test_twenty_wordings_of_one_fact_are_one_claim_and_other_facts_are_not() -> None:
-    rng = random.Random(3)
-    wrong = total = 0
-    for _ in range(60):
-        right, other = rng.sample(PEOPLE, 2)
-        parts = {"r": rng.choice(["mayor", "director"]), "s": rng.choice(["Oslo", "the Louvre"])}
-        texts = [f"{name} is the {parts['r']} of {parts['s']}." for name in (right, other)]
-        claim = rng.choice(FORMS).format(a=right, **parts)
-        judged = SameClaim(claim, f"Who is the {parts['r']} of {parts['s']}?", texts)
-        for form in FORMS:
-            for name in (right, other):
-                total += 1
-                wrong += judged(form.format(a=name, **parts)) != (name == right)
-    assert wrong <= 0.01 * total

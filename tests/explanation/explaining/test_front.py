@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import json
 import pickle
+import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -191,18 +191,6 @@ def test_time_ends_the_search_with_what_is_known() -> None:
     assert "the time is up" in str(why)
 
 
-def test_an_answer_that_needs_no_document_says_so() -> None:
-    why = rulerag.explain(lambda q, d: "It is Paris, I know.", QUESTION, DOCUMENTS)
-    assert why.claims[0].unsupported and why.claims[0].sources == ()
-    assert "rests on no document" in str(why) and "[no source]" in why.cited
-
-
-def test_a_refusal_is_an_answer_of_its_own_kind() -> None:
-    why = rulerag.explain(lambda q, d: "I don't know. Hope this helps!", QUESTION, DOCUMENTS)
-    (claim,) = why.claims
-    assert claim.refusal and "without any of them there is no answer, either" in str(why)
-
-
 def test_a_document_that_speaks_against_the_claim_is_named() -> None:
     def answer(question: str, texts: Sequence[str]) -> str:
         paris, lyon = (sum(name in text for text in texts) for name in ("Paris", "Lyon"))
@@ -220,17 +208,6 @@ def test_a_document_that_speaks_against_the_claim_is_named() -> None:
     (claim,) = rulerag.explain(answer, QUESTION, many).claims
     assert frozenset({0, 2}) in claim.retention
     assert any(one.documents == (1,) for one in claim.spoilers)
-
-
-def test_an_answer_function_that_varies_is_told_first() -> None:
-    turns = itertools.count()
-
-    def answer(question: str, texts: Sequence[str]) -> str:
-        return "It is Paris." if next(turns) % 2 == 0 else "It is Lyon."
-
-    why = rulerag.explain(answer, QUESTION, ["a", "b"], repeats=4, workers=1)
-    assert str(why).splitlines()[0].startswith("The answers vary: asked four times")
-    assert why.claims[0].stable < 1
 
 
 def test_a_given_answer_is_explained_and_a_condition_of_ones_own() -> None:
@@ -261,18 +238,14 @@ def test_bad_answer_functions_are_named() -> None:
 
     with pytest.raises(ExplanationError, match=r"raised ValueError: no key \(asked with all 5"):
         rulerag.explain(raises, QUESTION, DOCUMENTS)
-    with pytest.raises(ExplanationError, match="returned None of type NoneType instead of a text"):
-        rulerag.explain(lambda q, d: None, QUESTION, DOCUMENTS)
     why = rulerag.explain(late, QUESTION, DOCUMENTS)
     assert "Stopped early: the answer function raised TimeoutError: slow server" in str(why)
     assert not why.explanation.complete
-    for wrong, match in (("chain", "cannot be called"), (None, "cannot be called")):
-        with pytest.raises(ConfigError, match=match):
-            rulerag.explain(wrong, QUESTION, DOCUMENTS)
 
 
 def test_bad_arguments_are_named() -> None:
     for arguments, match in (
+        ({"answer": None}, "cannot be called"),
         ({"documents": None}, "function is no chain that is known"),
         ({"documents": "one text"}, "expected a list of documents"),
         ({"documents": [3]}, "document 0 is a int without a text"),
@@ -299,12 +272,6 @@ def test_bad_arguments_are_named() -> None:
             )
     nothing = rulerag.explain(said, QUESTION, [])
     assert "There is no document" in str(nothing)
-
-
-def test_equal_and_huge_documents_are_taken_as_they_are() -> None:
-    huge = "x" * 2_000_000
-    why = rulerag.explain(said, QUESTION, [DOCUMENTS[0], DOCUMENTS[0], huge])
-    assert set(why.claims[0].retention) == {frozenset({0}), frozenset({1})}
 
 
 def test_ctrl_c_stops_at_once() -> None:
@@ -339,6 +306,7 @@ def test_what_it_will_cost_is_known_before() -> None:
     assert many.tokens == pytest.approx(many.most * 0.65 * 50 * 125, rel=0.1)
     assert many.seconds == 3.0 * -(-many.most // 8) and many.money is not None
     assert rulerag.estimate(QUESTION, ["word"] * 50, budget=30).most == 31
+    assert rulerag.estimate(QUESTION, ["One. Two.", "Three."], level="sentence").most == 2**3 + 1
     assert "calls" in str(many) and "in money" in str(many)
     with pytest.raises(ConfigError, match="below 0"):
         rulerag.estimate(QUESTION, DOCUMENTS, price=(-1.0, 0.0))
@@ -346,7 +314,7 @@ def test_what_it_will_cost_is_known_before() -> None:
 
 def test_a_table_for_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     why = rulerag.explain(said, QUESTION, DOCUMENTS)
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(MissingDependencyError, match="pandas"):
         why.to_dataframe()
     monkeypatch.undo()

@@ -1,4 +1,4 @@
-"""Many and long sources: 500 documents, parts of them, what is tried first, neutral text."""
+"""Many and long sources: 500 documents, parts of them, neutral text."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ import pytest
 import rulerag
 from rulerag.errors import ConfigError
 from rulerag.explanation.explaining import Why
-from rulerag.explanation.units import NEUTRAL, Context, Priors
-from rulerag.explanation.units.context import neutral_text
-from rulerag.explanation.units.cutting import clause_spans, section_spans
-from rulerag.explanation.units.priors import by_rank
+from rulerag.explanation.units import NEUTRAL, Context
+from rulerag.explanation.units.context import clause_spans, neutral_text, section_spans
 from rulerag.text import prose_spans
 
 QUESTION = "When does the moon melt?"
@@ -129,38 +127,6 @@ def test_one_long_document_from_sections_to_spans() -> None:
     sentences = why.finer()
     assert [sentences.documents[n].text for n in sentences.claims[0].sources] == list(NEEDED)
     assert "combinations of the 97 sections and 222 sentences" in str(sentences)
-
-
-# --- what is tried first -------------------------------------------------------------------------
-
-
-def test_scores_of_the_retriever_and_shared_words_save_questions() -> None:
-    places = [100, 250, 400]
-
-    def asked(documents: Sequence[Any], said: str = "It is so.") -> int:
-        def answer(question: str, kept: Sequence[Any]) -> str:
-            text = reads(kept)
-            return said if all(one in text for one in NEEDED) else "No idea."
-
-        why = rulerag.explain(answer, "Is it?", documents)
-        assert why.claims[0].retention == (frozenset(places),)
-        return why.num_calls
-
-    texts = chunks(500, places)
-    blind = asked(texts)
-    scores = [0.9 if n in places else 0.5 * random.Random(n).random() for n in range(500)]
-    dicts = [{"text": t, "metadata": {"score": s}} for t, s in zip(texts, scores, strict=True)]
-    assert asked(dicts) < blind - 8
-    assert asked(texts, "Cheese: the moon melts at 60 degrees of heat.") < blind - 8
-
-
-def test_ranks_share_what_ties_have_and_weigh_one_on_average() -> None:
-    assert by_rank([3.0, 1.0, 2.0]) == pytest.approx([18 / 11, 6 / 11, 9 / 11])
-    assert by_rank([2.0, 1.0, 1.0]) == pytest.approx([18 / 11, 7.5 / 11, 7.5 / 11])
-    priors = Priors(["the moon", "the sun", "the sea"], [[1.0, 1.0, 1.0]])
-    assert priors.weights("nothing of it") is None
-    found = priors.weights("Moon!")
-    assert found is not None and found[0] > found[1] == found[2] and sum(found) == pytest.approx(3)
 
 
 def test_the_tests_get_their_share_of_a_budget() -> None:
@@ -360,9 +326,3 @@ def test_empty_and_huge_documents() -> None:
     assert all(needed in why.documents[one].text for needed in NEEDED)
     finer = why.finer()
     assert [finer.documents[n].text for n in finer.claims[0].sources] == list(NEEDED)
-
-
-def test_what_parts_will_cost_is_known_before() -> None:
-    few = rulerag.estimate(QUESTION, ["One. Two.", "Three."], level="sentence")
-    assert few.least == few.most == 2**3 + 1
-    assert rulerag.estimate(QUESTION, chunks(500, [1, 2, 3])).most <= 250

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -35,11 +34,6 @@ def texts(documents: Sequence[Any]) -> list[str]:
     return [one if isinstance(one, str) else one["text"] for one in documents]
 
 
-def majority(question: str, documents: Sequence[Any]) -> str:
-    found = Counter(n for text in texts(documents) for n in re.findall(r"\b\d+ days", text))
-    return f"You get {found.most_common(1)[0][0]}." if found else "I don't know."
-
-
 def newest(question: str, documents: Sequence[Any]) -> str:
     whole = " ".join(texts(documents))
     days = next((n for n in ("28", "25") if n in whole), None)
@@ -66,11 +60,6 @@ def several(question: str, documents: Sequence[Any]) -> str:
     return " ".join(said) or "The documents do not say why."
 
 
-def listing(question: str, documents: Sequence[Any]) -> str:
-    found = [f"- {text}" for text in texts(documents) if text.strip()]
-    return "Here is what I found:\n" + "\n".join(found) if found else "Nothing was found."
-
-
 def known(question: str, documents: Sequence[Any]) -> str:
     return "Paris is the capital of France."
 
@@ -79,21 +68,9 @@ def first(question: str, documents: Sequence[Any]) -> str:
     return next((text for text in texts(documents) if text.strip()), "I cannot answer that.")
 
 
-def last(question: str, documents: Sequence[Any]) -> str:
-    return first(question, documents[::-1])
-
-
 def two_of_three(question: str, documents: Sequence[Any]) -> str:
     count = sum("days" in text for text in texts(documents))
     return "Leave is counted in days." if count >= 2 else "There is not enough information."
-
-
-def polite(question: str, documents: Sequence[Any]) -> str:
-    count = len(documents)
-    found = first(question, documents)
-    return (
-        f"Great question! Of {count} passages this one helps: {found} Let me know if you need more!"
-    )
 
 
 SPENT = "Asked twice with all documents, it gave the same answer; {} calls, 0.0 s."
@@ -158,6 +135,15 @@ Certain: it was asked with the document and without it.
         + SPENT.format(3),
     ),
     (
+        lambda question, documents: "I don't know. Hope this helps!",
+        LEAVE[:1],
+        """“I don't know. Hope this helps!”
+  rests on no document: without any of them there is no answer, either.
+Certain: it was asked with the document and without it.
+"""
+        + SPENT.format(3),
+    ),
+    (
         two_of_three,
         LEAVE[:3],
         """“Leave is counted in days.”
@@ -175,11 +161,13 @@ Certain: all 8 combinations of the three documents were tried.
 def test_what_is_said(
     function: Callable[..., Any], documents: Sequence[Any], expected: str
 ) -> None:
-    told = str(rulerag.explain(function, "What is it?", documents))
+    why = rulerag.explain(function, "What is it?", documents)
+    told = str(why)
+    assert ("[no source]" in why.cited) == why.claims[0].unsupported
     assert re.sub(r"\d+\.\d s\.", "0.0 s.", told) == expected
 
 
-SYSTEMS = (majority, newest, cautious, several, listing, known, first, last, two_of_three, polite)
+SYSTEMS = (newest, cautious, several, known, first, two_of_three)
 SETS = (LEAVE, DRUGS, INCIDENT, [*LEAVE, *DRUGS[:3], *INCIDENT], [INCIDENT[0]] * 3, [])
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rulerag.explanation.explaining import Explanation, explain_answer
-from rulerag.explanation.faithfulness.rules import (
+from rulerag.explanation.faithfulness.answers import (
     claimed_rules,
     mean_rule_faithfulness,
     rule_faithfulness,

@@ -66,10 +66,7 @@ def assess(model: Any, asked: GenerationRequest | None = None, **options: Any) -
     [
         # The first part is enough and needs two of its words, Rome and capital.
         ("Rome, capital", 1, 1.0, 1.0),
-        ("Rome", 1, 0.5, 0.75),
         ("capital, Milan", 1, 0.5, 0.75),
-        ("the", 1, 0.0, 0.5),
-        ("Milan, banks", 0, 0.0, 0.0),
         ("Rome is the capital", 1, 0.0, 0.5),  # across groups: in the part, in no group
         ("Vienna", 0, 0.0, 0.0),
     ],
@@ -87,9 +84,7 @@ def test_scores_by_hand(keywords: str, sufficient: int, necessary: float, score:
     ("needed", "options", "calls", "stage"),
     [
         (("Rome",), {}, 1 + 3 + 5, "explained"),
-        (("is",), {}, 1 + 3 + 2 * 5, "explained"),
         ((), {}, 1 + 3 + 3 * 5, "no keyword"),  # all parts are enough: the most there can be
-        ((), {"parts": 2, "groups": 3}, 1 + 2 + 2 * 3, "no keyword"),
         (("Rome", "rains"), {}, 1 + 3, "no region"),
         (("Vienna",), {}, 1, "wrong"),
         (("Rome",), {"parts": 1}, 1 + 5, "explained"),  # the only part is the whole text
@@ -159,9 +154,6 @@ def test_the_budget_holds() -> None:
     ("make", "error", "words"),
     [
         (lambda: assess(Model(), request("")), ExplanationError, "hold no word"),
-        (lambda: assess(Model(), request(" \n ")), ExplanationError, "hold no word"),
-        (lambda: assess(Model(), parts=0), ConfigError, "parts"),
-        (lambda: assess(Model(), groups=0), ConfigError, "groups"),
         (lambda: assess(HuggingFaceGenerator()), ConfigError, "self-explanation"),
         (lambda: assess(Model(), cache=AnswerCache("unused.sqlite")), ConfigError, "fingerprint"),
     ],
@@ -191,9 +183,3 @@ def test_an_endpoint_is_asked_with_the_papers_messages(server: Server, tmp_path:
     assert [one["role"] for one in server.bodies[0]["messages"]] == ["system", "user"]
     # The generator itself goes on to give short answers.
     assert reader.generate([request()])[0].text == "Rome"
-
-
-def test_a_model_of_transformers_that_knows_no_such_form_is_counted() -> None:
-    reader = HuggingFaceGenerator(template="self-explanation", max_new_tokens=8)
-    found = assess(reader)
-    assert found.missing and not found.right and found.num_probes == 1

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from rulerag.composition.registry import names
-from rulerag.explanation.probing.asking import VotingGenerator, reading_of, request_key
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
+from rulerag.explanation.probing.generators import VotingGenerator, reading_of, request_key
 from rulerag.explanation.probing.predicates import judged
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.symbolic_reader import SymbolicReader

@@ -10,8 +10,8 @@ import pytest
 
 from rulerag import explain_answer
 from rulerag.errors import ConfigError, ProbeBudgetError
-from rulerag.explanation.probing.asking import VotingGenerator
 from rulerag.explanation.probing.cache import AnswerCache
+from rulerag.explanation.probing.generators import VotingGenerator
 from rulerag.explanation.probing.log_probability import ResponseScorer, response_engine
 from rulerag.explanation.probing.values import valued
 from rulerag.explanation.search.exact import MonoMiner

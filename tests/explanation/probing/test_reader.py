@@ -23,7 +23,7 @@ from rulerag.explanation.probing import (
     CachedGenerator,
     ProbeEngine,
     VotingGenerator,
-    asked_generator,
+    answer_function_of,
 )
 from rulerag.explanation.units import Context
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
@@ -67,14 +67,6 @@ def test_a_generator_that_samples_is_refused_before_it_is_asked(
     ProbeEngine.from_generator(generator, REQUEST)
 
 
-def test_a_generator_that_says_otherwise_when_asked_again_is_refused() -> None:
-    says = iter("abcdefghijklmnopqrstuvwxyz")
-    silent = PlantedGenerator(lambda ids: next(says))
-    with pytest.raises(SamplingError, match=r"says 'a' and then '.' to the same request"):
-        rulerag.explain_answer(planted_answer("yes", [[], []]), silent, repeats=2)
-    assert len(silent.requests) == 3, "the whole prompt twice, and none of it"
-
-
 class Finder:
     """Finds the four documents."""
 
@@ -111,7 +103,7 @@ def short() -> Iterator[HuggingFaceGenerator]:
 
 
 WAYS: dict[str, Callable[[Any], object]] = {
-    "asked": lambda g: asked_generator(g, REQUEST, Context(DOCUMENTS)),
+    "asked": lambda g: answer_function_of(g, REQUEST, Context(DOCUMENTS)),
     "engine": lambda g: ProbeEngine.from_generator(g, REQUEST),
     "explain": lambda g: rulerag.explain(g, "where ?", DOCUMENTS),
     "scored": lambda g: rulerag.explain(g, "where ?", list(SCORED)),
@@ -166,7 +158,7 @@ def test_documents_that_do_not_fit_are_named_and_fewer_are_read() -> None:
     # Neutral text may be longer than what it stands for: every prompt is looked at.
     documents = (*DOCUMENTS[:2], Document("d3", "x."))
     context = Context(documents, removal="replace", neutral="Nothingwhatever stands here.")
-    asked = asked_generator(packing, REQUEST, context)
+    asked = answer_function_of(packing, REQUEST, context)
     assert asked([(0, 1, 2)]) == ["yes"]
     with pytest.raises(DroppedDocumentsError, match="would not be read"):
         asked([(0, 1)])
@@ -206,8 +198,8 @@ class Streaming(PlantedGenerator):
 
 
 def one_by_one(generator: Streaming) -> ProbeEngine:
-    asked = asked_generator(generator, REQUEST, Context(DOCUMENTS), workers=1)
-    return ProbeEngine.of_asked(asked, max_probes=16)
+    asked = answer_function_of(generator, REQUEST, Context(DOCUMENTS), workers=1)
+    return ProbeEngine.from_answer_function(asked, max_probes=16)
 
 
 def test_what_arrived_before_a_failure_is_kept_and_counted() -> None:

@@ -10,7 +10,8 @@ import pytest
 from rulerag.errors import ConfigError, PredicateError
 from rulerag.explanation.lattice import mask_of, minimal_transversals
 from rulerag.explanation.probing import ProbeEngine
-from rulerag.explanation.search import BorderSearch, CoarseToFine, RuleOracle
+from rulerag.explanation.search import BorderSearch, RuleOracle, first_prefixes
+from rulerag.explanation.search.border import shrink
 from tests.planted import PlantedAnswer
 
 
@@ -85,41 +86,25 @@ class Subset:
     """Holds for every set around one; counts questions and rounds."""
 
     def __init__(self, wanted: Sequence[int], most: int = 99) -> None:
-        self.wanted, self.most, self.asked, self.rounds = mask_of(wanted), most, 0, 0
+        self.wanted, self.most = mask_of(wanted), most
+        self.batches: list[list[int]] = []
 
     def hold(self, masks: Sequence[int]) -> list[bool]:
         assert len(masks) <= self.most
-        self.asked, self.rounds = self.asked + len(masks), self.rounds + 1
+        self.batches.append([*masks])
         return [self.wanted & ~mask == 0 for mask in masks]
-
-    def refuted(self, mask: int) -> bool:
-        return False
-
-    confirmed = refuted
 
 
 def test_shrinking_takes_few_questions_and_fewer_rounds_where_more_is_asked_at_once() -> None:
     for wanted in (range(40), range(0, 40, 2), (3,), ()):
         condition = Subset(wanted)
-        assert CoarseToFine().shrink(range(40), condition) == condition.wanted
-        assert condition.asked <= 12 + 3 * len(wanted)
-    assert CoarseToFine().shrink(range(40), Subset(range(40)), max_size=5) is None
+        assert shrink(range(40), condition.hold) == condition.wanted
+        assert sum(map(len, condition.batches)) <= 12 + 3 * len(wanted)
+    assert shrink(range(40), Subset(range(40)).hold, max_size=5) is None
     rounds = []
     for width in (1, 2, 7, 64):
         condition = Subset((3, 17, 30), most=width)
-        assert CoarseToFine().shrink(range(40), condition, width=width) == condition.wanted
-        rounds.append(condition.rounds)
+        assert shrink(range(40), condition.hold, width=width) == condition.wanted
+        rounds.append(len(condition.batches))
+        assert condition.batches[0] == first_prefixes(40, width)
     assert rounds == sorted(rounds, reverse=True) and len(set(rounds)) > 2
-
-
-@pytest.mark.parametrize("misled", [False, True])
-def test_an_order_saves_questions_where_it_is_right_and_changes_no_set(misled: bool) -> None:
-    wanted, likely = (14, 15, 33), (20, 21) if misled else (14, 15, 33)
-    weights = [10.0 if n in likely else 1.0 for n in range(40)]
-    groups = [[n // 4 for n in range(40)]]
-    plain, helped = Subset(wanted), Subset(wanted)
-    assert CoarseToFine().shrink(range(40), plain) == mask_of(wanted)
-    assert CoarseToFine(groups, weights).shrink(range(40), helped) == mask_of(wanted)
-    assert misled or helped.asked < plain.asked
-    first = CoarseToFine((), weights).first(40, 3)
-    assert len(first) == 3 and (misled or any(mask_of(wanted) & ~one == 0 for one in first))

@@ -142,19 +142,6 @@ def test_a_warm_engine_is_not_asked_again_and_the_seed_decides() -> None:
     assert engine.num_probes > asked
 
 
-def test_results_print() -> None:
-    rules = mine(PlantedAnswer(40, [{1}, {2, 3}]))
-    head, *told, last = str(rules).splitlines()
-    assert head.startswith("2 retention rules, all shown to hold for at least 95 % of the subsets")
-    assert [line.split(" (")[0] for line in told] == [
-        "  when source 1 is kept",
-        "  when source 2 and source 3 are kept together",
-    ]
-    assert all(", confidence 95 %)" in line and "random subsets" in line for line in told)
-    assert last == "  Every other subset lies inside one that fails: no other set always holds."
-    assert "whenever" not in str(rules)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from rulerag.explanation.lattice import full_mask
 from rulerag.explanation.search import RandomSubsets, by_size, samples_needed
-from rulerag.explanation.search.draws import ROUND_RISKS
+from rulerag.explanation.search.sampling import ROUND_RISKS
 
 
 def test_supersets_keep_every_number_of_others_as_often_or_every_set() -> None:

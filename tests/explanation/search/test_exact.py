@@ -14,6 +14,7 @@ from rulerag.explanation.probing.engine import ProbeEngine
 from rulerag.explanation.records import ExactRules
 from rulerag.explanation.search.exact import DualMiner, MonoMiner
 from tests.fakes import PlantedFunction, brute_force, random_function, subset_of
+from tests.planted import PlantedAnswer
 
 KINDS = ("retention", "omission")
 
@@ -222,3 +223,24 @@ def test_results_print() -> None:
     many = PlantedFunction(["yes" if m.bit_count() >= 4 else "no" for m in range(1 << 8)])
     lines = str(mine(many, "retention", yes)).splitlines()
     assert lines[0].startswith("70 minimal") and lines[-1] == "  … and 50 more"
+
+
+# --- the planted answers that searches are tried on ----------------------------------------------
+
+
+@pytest.mark.parametrize("clauses", [[{0, 1}, {2}], [{0}, {0, 1}], [set()], [], [{0, 1}, {1, 2}]])
+def test_planted_rules_are_those_of_a_brute_force(clauses: list[set[int]]) -> None:
+    planted = PlantedAnswer(4, clauses)
+    assert planted.minimal() == brute_force(4, planted.says_yes, "retention")[1]
+    silent = brute_force(4, lambda mask: not planted.says_yes(mask), "omission")[1]
+    assert planted.minimal("omission") == silent
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.1])
+def test_the_validity_of_a_planted_rule_is_its_share_of_subsets(noise: float) -> None:
+    planted = PlantedAnswer(12, [{0, 1}, ({2, 3}, {4}), {1, 5}], noise=noise, seed=3)
+    for sources in ((), (0,), (0, 1), (2, 3), (2, 3, 4), (4, 5)):
+        kept = sum(1 << source for source in sources)
+        held = [planted.says_yes(mask) for mask in range(1 << 12) if kept & ~mask == 0]
+        tolerance = 0.05 if noise else 1e-12
+        assert planted.validity(sources) == pytest.approx(np.mean(held), abs=tolerance)

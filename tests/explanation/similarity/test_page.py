@@ -56,14 +56,6 @@ def test_two_hundred_sources_are_folded_and_nothing_is_lost() -> None:
     assert all(f"[{n + 1}] Report {n} " in outline.text for n in range(200))
 
 
-def test_a_book_fits_into_two_megabytes() -> None:
-    text = " ".join(
-        f"In {1000 + n} the town of place{n % 97} had so many people as word{n} says here."
-        for n in range(7200)
-    )
-    assert len(similarity_attribution("Place3 had people in 1003.", text).to_html()) < 2_000_000
-
-
 def test_a_terminal_shows_numbers_beside_marks(strange: SimilarityAttribution) -> None:
     out = StringIO()
     Console(file=out, width=80, color_system=None).print(strange)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from rulerag.errors import ConfigError
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.generation.huggingface.constrained import endings_of, first_named
 from rulerag.types import Document, Fact, GenerationRequest, Query
@@ -79,8 +78,6 @@ def test_scored_is_the_likeliest_of_all(folder: Path) -> None:
     assert np.allclose(
         [c.score for c in said.candidates], [scores[c.text] for c in said.candidates], atol=1e-3
     )
-    mean = made(folder, "scored", length_normalised=True).generate([REQUEST])[0]
-    assert mean.score is not None and said.score is not None and mean.score > said.score
 
 
 def test_a_trie_lets_nothing_else_through(folder: Path) -> None:
@@ -133,13 +130,4 @@ def test_a_model_that_cites_is_held_to_the_documents_facts(folder: Path) -> None
     for name in ENTITIES:
         mine = [value for value, (answer, _) in zip(own, endings, strict=True) if answer == name]
         assert scores[name] == pytest.approx(np.logaddexp.reduce(mine), abs=1e-4)
-    best = citing(folder, "scored", length_normalised=True).generate([TWICE])[0]
-    assert best.score is not None and completion.score is not None and best.score > completion.score
     assert citing(folder, "scored").generate([BARE])[0].text == ""
-
-
-def test_what_does_not_fit(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="key 'answers': what cites names other entities"):
-        HuggingFaceGenerator(folder, template="citation", answers="named")
-    with pytest.raises(ConfigError, match=r"key 'answers': expected .*, found 'best'"):
-        made(folder, "best")

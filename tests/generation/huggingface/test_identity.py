@@ -10,14 +10,10 @@ import pytest
 import torch
 import transformers
 
-from rulerag.errors import DroppedDocumentsError
 from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-from rulerag.explanation.probing.engine import ProbeEngine
-from rulerag.explanation.probing.log_probability import response_engine
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
-from rulerag.generation.huggingface.identity import folder_identity, tokenizer_identity
-from rulerag.generation.prompts.template import Prompt, PromptTemplate
-from rulerag.types import GenerationRequest
+from rulerag.generation.huggingface.identity import tokenizer_identity
+from rulerag.generation.prompts.template import PromptTemplate
 from tests.generation.huggingface.test_generator import SIZES, requests, write_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -42,25 +38,6 @@ def opened(folder: Path) -> tuple[Any, Any]:
 
 def reader(model: Any, **options: Any) -> HuggingFaceGenerator:
     return HuggingFaceGenerator(model, max_new_tokens=4, device="cpu", **options)
-
-
-def big_folder(folder: Path, *, turned: int | None = None) -> Path:
-    """A folder with one large file of zeros, of which one byte may be turned."""
-    folder.mkdir()
-    with open(folder / "model.safetensors", "wb") as file:
-        file.truncate(BIG)
-        if turned is not None:
-            file.seek(turned)
-            file.write(b"\x01")
-    return folder
-
-
-def test_large_files_of_one_size_have_names_of_their_own(tmp_path: Path) -> None:
-    names = [
-        folder_identity(big_folder(tmp_path / str(n), turned=turned))
-        for n, turned in enumerate([None, 1, BIG // 2, BIG - 1, None])
-    ]
-    assert len(set(names)) == 4 and names[0] == names[4]
 
 
 @pytest.mark.filterwarnings("ignore::FutureWarning")  # PEFT on transformers 5.23
@@ -149,19 +126,3 @@ def test_a_tokenizer_of_its_own_belongs_to_the_name(llama: Path, tmp_path: Path)
     plain(["some text"], padding=True, truncation=True, max_length=3)
     assert tokenizer_identity(plain) == name, "how it pads changes with every call"
     assert reader(llama, tokenizer=tmp_path).fingerprint != reader(llama).fingerprint
-
-
-def test_an_explanation_of_documents_that_were_not_read_is_refused(llama: Path) -> None:
-    tight = reader(llama, max_input_tokens=120, template="standard")
-    request = next(r for r, p in with_prompts(tight) if p.dropped)
-    with pytest.raises(DroppedDocumentsError, match=r"would not be read.*max_input_tokens"):
-        ProbeEngine.from_generator(tight, request)
-    with pytest.raises(DroppedDocumentsError, match="would not be read"):
-        response_engine(tight, request)
-    whole = next(r for r, p in with_prompts(tight) if p.kept and not p.dropped)
-    ProbeEngine.from_generator(tight, whole).probe([0, 1])
-
-
-def with_prompts(generator: HuggingFaceGenerator) -> list[tuple[GenerationRequest, Prompt]]:
-    asked = requests(30, documents=12)
-    return list(zip(asked, generator.prompts(asked), strict=True))

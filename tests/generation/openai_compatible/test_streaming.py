@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rulerag.errors import CutCompletionError, GenerationError, RefusedCompletionError
-from rulerag.generation.openai_compatible import OpenAICompatibleGenerator, Usage
+from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.protocols import WritingGenerator
 from rulerag.types import Completion, Document, GenerationRequest, Query
 from tests.endpoints import Reply, Server, chunk, completion, event, failure, usage, wait_until
@@ -24,9 +24,13 @@ def reader(server: Server, **options: Any) -> OpenAICompatibleGenerator:
     return OpenAICompatibleGenerator(server.url, "tiny", **{"timeout": 5.0, **options})
 
 
-def streamed(generator: WritingGenerator) -> tuple[list[str], Completion]:
-    """The pieces of an answer, and the completion that they make."""
-    pieces, stream = [], generator.stream_text(REQUEST)
+def streamed(
+    generator: WritingGenerator,
+    seen: list[str] | None = None,
+    request: GenerationRequest = REQUEST,
+) -> tuple[list[str], Completion]:
+    """The pieces of an answer, seen one by one, and the completion that they make."""
+    pieces, stream = [] if seen is None else seen, generator.stream_text(request)
     while True:
         try:
             pieces.append(next(stream))
@@ -56,15 +60,9 @@ def test_pieces_arrive_as_they_are_written_and_make_the_answer(server: Server, a
     server.say = say
     generator = reader(server, api=api)
     assert isinstance(generator, WritingGenerator)
-    stream = generator.stream_text(REQUEST)
-    while True:
-        try:
-            seen.append(next(stream))
-        except StopIteration as end:
-            assert end.value == Completion("Norland")
-            break
-    assert seen == ["Nor", "land", ".\nMore"]
-    assert generator.usage == Usage(1, 100, 3) and generator.system_fingerprint == "fp_1"
+    pieces, answer = streamed(generator, seen)
+    assert answer == Completion("Norland") and pieces == ["Nor", "land", ".\nMore"]
+    assert generator.system_fingerprint == "fp_1"
     body = dict(server.bodies[1])
     assert body.pop("stream") is True and body.pop("stream_options") == {"include_usage": True}
     server.say = lambda n, body: (200, {}, completion("Norland.", body))
@@ -84,22 +82,6 @@ def test_thoughts_are_not_shown(server: Server) -> None:
     generator = reader(server, options={"stream_options": None})
     assert streamed(generator) == (["<b>Ivo", "</b>"], Completion("<b>Ivo</b>"))
     assert "stream_options" not in server.bodies[-1]
-
-
-@pytest.mark.parametrize(
-    ("scores", "counted", "total"),
-    [((-0.5, -0.25), 2, -0.75), ((-0.5, -0.25), 3, -0.75), ((-0.5, None), 3, None)],
-)
-def test_a_score_counts_every_token_or_is_none(
-    server: Server, scores: tuple[float | None, ...], counted: int, total: float | None
-) -> None:
-    """The end of text may miss."""
-    chunks = (
-        chunk(text, CHAT, logprobs=None if one is None else {"content": [{"logprob": one}]})
-        for text, one in zip(("I", "vo"), scores, strict=True)
-    )
-    telling(server, *chunks, chunk(".", CHAT, finish_reason="stop"), usage(9, counted))
-    assert streamed(reader(server, log_probability=True))[1] == Completion("Ivo", total)
 
 
 def test_a_stream_that_says_nothing_is_the_error_of_a_whole_answer(server: Server) -> None:
@@ -139,9 +121,7 @@ def test_a_stream_that_breaks_off_is_an_error_and_not_an_answer(
         next(stream)
     assert caught.value.retryable == retryable and caught.value.provider == server.url
     assert len(server.bodies) == 1, "what has begun is not tried again"
-
-
-def test_a_server_that_does_not_stream_is_named(server: Server) -> None:
+    server.say = lambda n, body: (200, {}, completion("Ivo", body))
     with pytest.raises(GenerationError, match=r"'application/json', not a stream.*generate"):
         streamed(reader(server))
 

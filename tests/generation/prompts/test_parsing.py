@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from rulerag.generation.prompts.parsing import first_answer
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.types import GenerationRequest, Query
 
@@ -34,10 +33,24 @@ CRAIG = Query(
         ("The Answer Is Love.", "The Answer Is Love"),
         ("The Answer Magazine.", "The Answer Magazine"),
         ("Objective Party.", "Objective Party"),
+        (" Ostra.", "Ostra"),
+        ("\n\n Ostra.\nTime 2014 more", "Ostra"),
+        ("Answer: Ostra", "Ostra"),
+        ("J. R..", "J. R."),
+        ("Washington D.C.", "Washington D.C."),
+        ("Sammy Davis Jr.", "Sammy Davis Jr."),
+        ("Ostra...", "Ostra"),
+        ('"Ostra".', "Ostra"),
+        ("**Ostra**", "Ostra"),
+        (" \n ", ""),
+        ("Answer:", ""),
+        ("<think>\nMaybe.\n</think>\n\nOstra.", "Ostra"),
+        ("<think>\nnever ends", ""),
+        ("Maybe Sudavia.\n</think>\n\nOstra.", "Ostra"),  # begun by the chat template
     ],
 )
 def test_what_models_set_around_an_answer_goes(wrote: str, answer: str) -> None:
-    assert first_answer(wrote) == answer
+    assert PromptTemplate().parse(wrote) == answer
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.errors import ConfigError
-from rulerag.generation.huggingface.decoding.batches import Decoded, Ending
+from rulerag.generation.huggingface.decoding.batches import Continuation, Ending
 from rulerag.generation.prompts import (
     PromptTemplate,
     SelfExplanationTemplate,
@@ -165,7 +165,7 @@ def test_a_text_ends_at_the_line_break_behind_its_short_answer() -> None:
     }
     taken = []
     for ending in ends.values():
-        result = Decoded()
+        result = Continuation()
         taken.append(next(n for n in range(len(pieces)) if not ending.take(result, n, 0.0)))
     assert taken == [5, 1]
     assert SelfExplanationTemplate().is_complete("It is late.\nQuestion: and now?")

@@ -120,29 +120,6 @@ def test_a_prompt_that_cannot_fit_without_documents_is_an_error() -> None:
         PromptTemplate().render(REQUEST, budget=20)
 
 
-@pytest.mark.parametrize(
-    ("completion", "answer"),
-    [
-        (" Ostra.", "Ostra"),
-        ("\n\n Ostra.\nTime 2014 more", "Ostra"),
-        ("Answer: Ostra", "Ostra"),
-        ("J. R..", "J. R."),
-        ("Washington D.C.", "Washington D.C."),
-        ("Sammy Davis Jr.", "Sammy Davis Jr."),
-        ("Ostra...", "Ostra"),
-        ('"Ostra".', "Ostra"),
-        ("**Ostra**", "Ostra"),
-        (" \n ", ""),
-        ("Answer:", ""),
-        ("<think>\nMaybe.\n</think>\n\nOstra.", "Ostra"),
-        ("<think>\nnever ends", ""),
-        ("Maybe Sudavia.\n</think>\n\nOstra.", "Ostra"),  # begun by the chat template
-    ],
-)
-def test_answers_are_read_from_the_first_line(completion: str, answer: str) -> None:
-    assert PromptTemplate().parse(completion) == answer
-
-
 @pytest.mark.parametrize("answer", ["Ostra", "J. R.", "Citizen (Ostra)", "Inc.", "São Tomé", "A"])
 @pytest.mark.parametrize("kind", ["rule-guided", "citation"])
 def test_what_is_trained_is_what_is_parsed(kind: str, answer: str) -> None:

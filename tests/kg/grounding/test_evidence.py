@@ -82,10 +82,10 @@ def test_certain_evidence_does_not_end_the_count() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"prior": -1}, "key 'prior': -1 is below 0"),
-        ({"decay": -0.1}, "key 'decay': -0.1 is below 0"),
+        ({"prior": -1}, "key 'prior': -1 is out of range"),
+        ({"decay": -0.1}, "key 'decay': -0.1 is out of range"),
         ({"exponent": 0}, "key 'exponent': 0 is not above 0"),
-        ({"time_step": 0}, "key 'time_step': 0 is below 1"),
+        ({"time_step": 0}, "key 'time_step': 0 is out of range"),
         ({"static_confidence": "lift"}, "key 'static_confidence': unknown confidence 'lift'"),
     ],
 )

@@ -154,11 +154,6 @@ def test_what_cannot_be_grounded_is_named() -> None:
         RulePlans([], index, max_rows=0)
 
 
-def test_neighbours_show_a_loop_from_both_ends() -> None:
-    train = KnowledgeGraph.from_facts([("a", "p", "a"), ("b", "p", "a")]).train
-    around = TableIndex(train).neighbours(0)
-    assert sorted(zip(around.relation.tolist(), around.other.tolist(), strict=True)) == [
-        (0, 0),
-        (1, 0),
-        (1, 1),
-    ]
+def test_rows_around_an_entity_name_a_loop_once() -> None:
+    train = KnowledgeGraph.from_facts([("a", "p", "a"), ("c", "p", "b"), ("b", "p", "a")]).train
+    assert [TableIndex(train).rows_around(n).tolist() for n in range(3)] == [[0, 2], [1], [1, 2]]

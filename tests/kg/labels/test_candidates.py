@@ -10,7 +10,6 @@ from rulerag.kg.labels.candidates import (
     entity_candidates,
     make_labels,
     relation_candidates,
-    unique_labels,
 )
 from rulerag.kg.vocabulary import Vocabulary
 from rulerag.text import normalize_answer
@@ -137,10 +136,3 @@ def test_labels_are_always_unique_and_reversible(names: list[str], relations: bo
         assert vocabulary.id(name) == vocabulary.id(labels[i]) == i
         assert vocabulary.name_of_label(labels[i]) == name
     assert labels == make_labels(names, relation_candidates if relations else entity_candidates)
-
-
-@given(st.lists(st.lists(st.sampled_from("abcA"), min_size=1, max_size=4), max_size=12))
-def test_any_ladders_end_in_unique_labels(candidates: list[list[str]]) -> None:
-    names = [f"name{i}" for i in range(len(candidates))]
-    labels = unique_labels(names, [tuple(offered) for offered in candidates])
-    assert len({label.lower() for label in labels}) == len(names)

@@ -89,16 +89,6 @@ def test_missing_files_are_named(tmp_path: Path, quadruples: Writer) -> None:
         KnowledgeGraph.load(folder)
 
 
-def test_a_missing_test_split_is_an_error_when_it_is_asked_for(
-    tmp_path: Path, quadruples: Writer
-) -> None:
-    folder = quadruples(tmp_path)
-    (folder / "test.txt").unlink()
-    graph = KnowledgeGraph.load(folder)
-    with pytest.raises(EmptyDataError, match=r"split 'test'.*splits with facts: train, valid"):
-        _ = graph.test
-
-
 def test_mixed_layouts(tmp_path: Path, quadruples: Writer, openke: Writer) -> None:
     folder = openke(quadruples(tmp_path))
     with pytest.raises(DataFormatError, match=r"mixed here: train\.txt and train2id\.txt.*openke"):

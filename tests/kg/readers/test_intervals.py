@@ -17,7 +17,7 @@ from rulerag.kg.graph import KnowledgeGraph
 from rulerag.kg.readers.intervals import (
     OPEN_END,
     OPEN_START,
-    IntervalFacts,
+    Intervals,
     cut_times,
 )
 from rulerag.types import Fact
@@ -35,6 +35,7 @@ def test_every_year_is_a_fact(tmp_path: Path, write: Writer) -> None:
     graph = KnowledgeGraph.load(folder)
     assert graph.calendar == Calendar("year", "1990")
     assert graph.notes["years"] == [1990, 1995]
+    assert graph.notes["intervals"] == {"train": 2, "valid": 1, "test": 2}
     assert graph.notes["intervals_without_a_year"] == 1  # it starts after its end
     assert list(graph.train) == [
         Fact("ann", "lives_in", "bath", 0),
@@ -117,8 +118,7 @@ def test_expansion_against_the_rule_spelt_out(
     start = [OPEN_START if a is None else a for a, _ in intervals]
     end = [OPEN_END if b is None else b for _, b in intervals]
     years_of = (np.array(years, np.int64) for years in (start, end))
-    facts = IntervalFacts([["s", "r", "o"]] * len(intervals), *years_of, [])
-    rows, years = facts.expand(first, last)
+    rows, years = Intervals(*years_of).expand(first, last)
     expected = [
         (i, year)
         for year in range(first, last + 1)
@@ -132,22 +132,3 @@ def test_expansion_against_the_rule_spelt_out(
 def test_cuts_leave_no_split_empty(years: list[int]) -> None:
     valid, test = cut_times(np.array(sorted(years), np.int32))
     assert min(years) < valid < test <= max(years)
-
-
-def test_the_wiki_files_are_rebuilt_byte_for_byte(graph_folder: Callable[[str], Path]) -> None:
-    folder = graph_folder("wiki_intervals")
-    facts = IntervalFacts.read(*(folder / f"{split}.txt" for split in ("train", "valid", "test")))
-    rows, years = facts.expand(1786, 2017)
-    text = ["\t".join(fields) for fields in facts.fields]
-    columns = zip(rows.tolist(), years.tolist(), strict=True)
-    lines = [f"{text[row]}\t{year - 1786}\t0\n" for row, year in columns]
-    cuts = np.searchsorted(years, (1997, 2008)).tolist()
-    splits = {
-        "train": lines[: cuts[0]],
-        "valid": lines[cuts[0] : cuts[1]],
-        "test": lines[cuts[1] :],
-    }
-    for split, found in splits.items():
-        published = (graph_folder("wiki") / f"{split}.txt").read_text()
-        # The published valid and test each lack the first line that the rule gives.
-        assert "".join(found[0 if split == "train" else 1 :]) == published

@@ -82,16 +82,6 @@ def test_first_facts(name: str, fact: Fact, label: str, public_graph: Loader) ->
     assert graph.is_temporal is (fact.timestamp is not None)
 
 
-@pytest.mark.parametrize("name", ["icews14", "wiki"])
-def test_every_line_is_read(name: str, graph_folder: Finder, public_graph: Loader) -> None:
-    graph = public_graph(name)
-    text = (graph_folder(name) / "valid.txt").read_text()
-    rows = [[int(x) for x in line.split("\t")] for line in text.splitlines()]
-    names, relations = graph.entities.names, graph.relations.names
-    facts = [Fact(names[s], relations[r], names[o], t) for s, r, o, t, _ in rows]
-    assert list(graph.valid) == list(dict.fromkeys(facts))
-
-
 @pytest.mark.parametrize(
     ("name", "calendar", "first", "last"),
     [
@@ -136,16 +126,6 @@ def test_names_with_no_break_spaces_survive(public_graph: Loader) -> None:
         assert entities.name_of_label(entities.label(name)) == name
 
 
-def test_the_two_icews_splits_hold_the_same_events(public_graph: Loader) -> None:
-    events = []
-    for name in ("icews14", "icews14_forecasting"):
-        graph = public_graph(name)
-        facts = {fact for table in graph.splits.values() for fact in table}
-        words = {n: "".join(c for c in n.lower() if c.isalnum()) for n in graph.entities.names}
-        events.append({(words[s], words[o], t) for s, _, o, t in facts})
-    assert events[0] == events[1]
-
-
 def test_labels_beside_the_graph_are_used(
     graph_folder: Finder, public_graph: Loader, tmp_path: Path, quadruples: Writer
 ) -> None:
@@ -179,23 +159,6 @@ def test_freebase_names_have_the_labels_of_wikidata(public_graph: Loader) -> Non
     }
     assert graph.entities.label("/m/027rn") == "Dominican Republic"
     assert graph.entities.label("/m/0frsw") == "The Police (English rock band)"
-
-
-def test_intervals_keep_the_random_split(graph_folder: Finder) -> None:
-    graph = KnowledgeGraph.load(graph_folder("wiki_intervals"))
-    assert graph.notes["intervals"] == {"train": 32_497, "valid": 4_062, "test": 4_062}
-    # Every year of a fact is there: the rule of the README, spelt out on the validation lines.
-    names, relations = graph.entities.names, graph.relations.names
-    expected = set()
-    for line in (graph_folder("wiki_intervals") / "valid.txt").read_text().splitlines():
-        s, r, o, start, end = line.split("\t")
-        first, last = start.split("-")[0], end.split("-")[0]
-        low = 1786 if first == "####" else max(1786, int(first))
-        high = 2017 if last == "####" else min(2017, int(last))
-        subject, relation, object_ = names[int(s)], relations[int(r)], names[int(o)]
-        for year in range(low, high + 1):
-            expected.add(Fact(subject, relation, object_, year - 1786))
-    assert set(graph.valid) == expected
 
 
 def test_intervals_cut_by_time_are_the_wiki_files(

@@ -43,9 +43,10 @@ def test_an_ambiguous_column_order_names_the_option(tmp_path: Path, write: Write
         KnowledgeGraph.load(folder, columns="srt")
 
 
-def test_a_header_gives_the_column_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("header", ["predicate\tsubject\tobject", "p\ts\to"])
+def test_a_header_gives_the_column_order(header: str, tmp_path: Path) -> None:
     file = tmp_path / "facts.tsv"
-    file.write_text("predicate\tsubject\tobject\nlikes\tann\ttea\nhates\tbob\tmilk\n")
+    file.write_text(f"{header}\nlikes\tann\ttea\nhates\tbob\tmilk\n")
     graph = KnowledgeGraph.load(file)
     assert graph.name == "facts"
     assert list(graph.train) == [Fact("ann", "likes", "tea"), Fact("bob", "hates", "milk")]
@@ -102,7 +103,7 @@ def test_names_with_vocabulary_files_take_their_ids(tmp_path: Path, write: Write
     folder = write(tmp_path, train="ann|met|bob\nbob|met|ann\n", **vocabulary)
     assert KnowledgeGraph.load(folder).entities.names == ["bob", "ann"]
     write(tmp_path, test="ann|met|bob\nann|met|boc\n")
-    with pytest.raises(UnknownNameError, match=r"test\.txt, line 2: the entity 'boc'.*'bob'"):
+    with pytest.raises(UnknownNameError, match=r"test\.txt, line 2: the object 'boc'.*'bob'"):
         KnowledgeGraph.load(folder)
 
 
@@ -118,7 +119,11 @@ def test_triples_of_numbers_without_vocabulary_are_names(tmp_path: Path, write: 
         ("a|r|b\na||b\n", "line 2"),
         ("a|r|b|1\nb|r|a|x\n", "line 2: expected a whole number as the time, found 'x'"),
         ("a|r|b|1\nb|r|a|2014-01-01\n", "line 2: expected a whole number"),
-        ("a|r|b|2014-01-01\nb|r|a|2014-13-01\n", "line 2: expected YYYY-MM-DD.*2014-13-01"),
+        ("a|r|b|2014-01-01\nb|r|a|2014-13-01\n", "line 2: '2014-13-01' is no date"),
+        (
+            "subject|relation|object|age\na|r|b|5\nb|r|c|6\nc|r|a|7\n",
+            "line 1: expected a whole .* found 'age'",
+        ),
         ("a|r|b|1|c|d\n", "found 6 TAB-separated columns"),
     ],
 )

@@ -110,7 +110,7 @@ def test_dates_that_may_be_read_both_ways(tmp_path: Path) -> None:
     for order, last in (("day-first", "2023-01-03"), ("month-first", "2023-03-01")):
         graph = _read(tmp_path, text, dates=order)
         assert graph.calendar.format(graph.train.fact(1).timestamp or 0) == last
-    with pytest.raises(ConfigError, match="no order of dates 'american'"):
+    with pytest.raises(ConfigError, match="unknown order of dates 'american'"):
         _read(tmp_path, text, dates="american")
 
 

@@ -80,6 +80,15 @@ def test_one_document_per_answer_first_most_recent_first_never_from_the_future()
     assert set(first.rule_ids) == {one.id for one in both}
 
 
+def test_equal_groundings_stand_in_the_order_of_their_facts_a_body_seen_twice_behind() -> None:
+    facts = [Fact("ann", relation, "bob") for relation in ("invites", "calls", "calls")]
+    rules = [rule("meets", Atom(relation, "?x", "?y")) for relation in ("calls", "invites")]
+    for more in ([], [replace(rules[0], temporal=True)]):
+        (found,) = symbolic(facts, *rules, *more).retrieve([replace(MEETS, timestamp=None)], 5)
+        assert ids(found) == ["d0", "d1", "d2"]
+        assert [s.score - found[0].score for s in found] == pytest.approx([0, -2, -4])
+
+
 BORN = [Fact("ann", "born in", "Velm"), Fact("Velm", "city of", "Orland")]
 LIVES = [Fact("ann", "friend of", f"f{i}") for i in range(3)]
 LIVES += [Fact(f"f{i}", "lives in", "Norrland") for i in range(3)]

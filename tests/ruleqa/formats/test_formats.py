@@ -76,8 +76,6 @@ HOTPOT = {
         ["Ed Wood", ["Edward Davis Wood Jr. was an American filmmaker.", " He wrote too."]],
         ["Nothing", []],
     ],
-    "type": "comparison",
-    "level": "hard",
 }
 ROG = {
     "id": "WebQTest-0",
@@ -90,11 +88,9 @@ ROG = {
         ["Jamaica", "location.country.languages_spoken", "Jamaican Creole English Language"],
         ["Jamaica", "location.location.containedby", "Caribbean"],
     ],
-    "choices": [],
 }
 WEBQSP = {
     "Version": "1.0",
-    "FreebaseVersion": "2015-08-09",
     "Questions": [
         {
             "QuestionId": "WebQTest-0",
@@ -102,26 +98,12 @@ WEBQSP = {
             "ProcessedQuestion": "what does jamaican people speak",
             "Parses": [
                 {
-                    "ParseId": "WebQTest-0.P0",
-                    "Sparql": "PREFIX ns: <http://rdf.freebase.com/ns/> …",
-                    "PotentialTopicEntityMention": "jamaican",
                     "TopicEntityName": "Jamaica",
                     "TopicEntityMid": "m.03_r3",
                     "InferentialChain": ["location.country.languages_spoken"],
-                    "Constraints": [],
-                    "Time": None,
-                    "Order": None,
                     "Answers": [
-                        {
-                            "AnswerType": "Entity",
-                            "AnswerArgument": "m.01428y",
-                            "EntityName": "Jamaican English",
-                        },
-                        {
-                            "AnswerType": "Value",
-                            "AnswerArgument": "1962-08-06",
-                            "EntityName": None,
-                        },
+                        {"AnswerArgument": "m.01428y", "EntityName": "Jamaican English"},
+                        {"AnswerArgument": "1962-08-06", "EntityName": None},
                     ],
                 }
             ],
@@ -129,10 +111,7 @@ WEBQSP = {
         {
             "QuestionId": "WebQTest-1",
             "RawQuestion": "who is nobody?",
-            "ProcessedQuestion": "who is nobody",
-            "Parses": [
-                {"TopicEntityMid": None, "TopicEntityName": None, "Answers": []},
-            ],
+            "Parses": [{"TopicEntityMid": None, "TopicEntityName": None, "Answers": []}],
         },
     ],
 }
@@ -140,13 +119,9 @@ CWQ = [
     {
         "ID": "WebQTest-832_c334509bb5e02cacae1ba2e80c176499",
         "webqsp_ID": "WebQTest-832",
-        "webqsp_question": "what language do jamaicans speak",
-        "machine_question": "…",
         "question": "What language is spoken in the country of Kingston?",
         "sparql": "…",
-        "compositionality_type": "composition",
         "answers": [{"answer_id": "m.01428y", "answer": "Jamaican English", "aliases": ["Patois"]}],
-        "created": "2018-02-13T02:40:04",
     }
 ]
 SPOKEN = "location.country.languages_spoken"
@@ -383,7 +358,7 @@ def test_wrong_judgements_are_named(beir: Path) -> None:
     with pytest.raises(DataFormatError, match=r"test.tsv, line 2: expected query-id"):
         read_benchmark(beir)
     file.write_text("1\t5836\t1\n99\t5836\t1\n")
-    with pytest.raises(DataFormatError, match=r"line 2, key 'query-id': no query has the id '99'"):
+    with pytest.raises(DataFormatError, match=r"test.tsv, key 'query-id': no query .* '99'"):
         read_benchmark(beir)
 
 

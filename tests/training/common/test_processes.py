@@ -19,8 +19,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import read_json
 from tests.training.conftest import SECONDS, KilledAt, alike, changed, weights
 from training.common.checkpoint import TrainingError
-from training.common.processes import Processes, check_precision, own_device
-from training.common.settings import TrainingSettings
+from training.common.processes import Processes, check_device, check_precision
 from training.generator.run import train_generator
 from training.generator.settings import GeneratorSettings
 from training.retriever.run import train_retriever
@@ -53,6 +52,8 @@ def test_two_processes_train_every_weight_save_memory_and_share_what_is_left(
     assert two_processes(lambda: train_generator(both)) == [0, 0]
     train_generator(one)
     alike(tmp_path / "one", tmp_path / "two")
+    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
+    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
@@ -93,9 +94,10 @@ def test_processes_share_gather_and_take_turns(two_processes: Two, tmp_path: Pat
     def work() -> None:
         several = Processes()  # of the CPU where no device is named, too
         items = list(range(5))
-        mine = several.share(items)
-        assert mine == items[several.rank :: 2]
-        assert several.gather([item * 10 for item in mine]) == [0, 10, 20, 30, 40]
+        parts: list[list[int]] = []
+        tens = several.divided(lambda mine: parts.append(mine) or [10 * n for n in mine], items)
+        assert tens == [0, 10, 20, 30, 40] and parts == [items[:3], items[3:]][several.rank :][:1]
+        assert several.divided(lambda mine: mine, [7]) == [7], "one has nothing to do"
         assert several.first(lambda: several.rank) == 0
         place = tmp_path / "kept"
         there = several.in_turn(lambda: place.exists() or place.touch())
@@ -106,7 +108,7 @@ def test_processes_share_gather_and_take_turns(two_processes: Two, tmp_path: Pat
 
     if torch.cuda.device_count() < 2:
         assert two_processes(work) == [0, 0]
-    assert Processes("cpu").gather([3, 4]) == [3, 4]
+    assert Processes("cpu").divided(lambda mine: mine, [3, 4]) == [3, 4]
 
 
 def test_several_processes_of_mpi_are_several_and_shards_are_refused(
@@ -123,7 +125,7 @@ def test_several_processes_of_mpi_are_several_and_shards_are_refused(
             os.environ[f"OMPI_COMM_WORLD_{mpi or 'LOCAL_SIZE'}"] = os.environ.pop(name)
         os.environ["OMPI_COMM_WORLD_LOCAL_RANK"] = os.environ.pop("LOCAL_RANK")
         several = Processes("cpu")
-        assert several.gather([several.rank]) == [0, 1]
+        assert several.divided(lambda mine: [several.rank for _ in mine], "ab") == [0, 1]
         several.end()
 
     monkeypatch.setenv("ACCELERATE_USE_CPU", "True")
@@ -143,85 +145,51 @@ def test_a_launcher_that_starts_one_process_for_several_is_refused(
 
 
 def test_devices_and_precisions_that_do_not_go_are_named() -> None:
-    for device, gpus, world in (("", 0, 4), ("cuda", 4, 4), ("cuda:1", 2, 1), ("cpu", 1, 2)):
-        own_device(device, gpus=gpus, local_world=world)
+    for device, gpus, world in (("", 0, 4), ("cuda", 4, 4), ("cpu", 1, 2)):
+        check_device(device, gpus=gpus, local_world=world)
     for device, gpus, world, message in (
         ("cuda", 1, 2, "2 processes on this machine, and 1 GPU"),
-        ("cuda:0", 2, 2, "2 processes cannot share cuda:0"),
+        ("", 1, 2, "2 processes on this machine, and 1 GPU"),
         ("cuda", 0, 1, "there is no GPU here"),
     ):
         with pytest.raises(ConfigError, match=message):
-            own_device(device, gpus=gpus, local_world=world)
-    with pytest.raises(ConfigError, match="device"):
-        Processes("gpu")
-    for precision, device, bf16 in (("bf16", "cpu", False), ("fp16", "cuda:0", False)):
+            check_device(device, gpus=gpus, local_world=world)
+    for precision, device, bf16 in (("bf16", "cpu", False), ("fp16", "cuda", False)):
         check_precision(precision, device, bf16=bf16, otherwise="fp16")
     with pytest.raises(ConfigError, match="does not compute in bf16") as told:
-        check_precision("bf16", "cuda:0", bf16=False, otherwise="fp16")
+        check_precision("bf16", "cuda", bf16=False, otherwise="fp16")
     assert told.value.hint == "precision=fp16" and told.value.key == "training.precision"
 
 
-def started(launcher: str, settings: TrainingSettings, errors: Path) -> subprocess.Popen[str]:
-    """A training of some settings, in two processes of a launcher."""
-    config = errors.with_suffix(".yaml")
-    config.write_text(json.dumps(settings.model_dump(mode="json")), encoding="utf-8")
-    kind = "generator" if isinstance(settings, GeneratorSettings) else "retriever"
-    with open(errors, "w", encoding="utf-8") as written:
-        return subprocess.Popen(
-            [sys.executable, "-m", *launcher.split(), "-m", f"training.{kind}", str(config)],
-            env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=written,
-            text=True,
-        )
-
-
-def finished(run: subprocess.Popen[str], errors: Path) -> str:
-    """What it wrote; fails with its errors."""
-    try:
-        written, _ = run.communicate(timeout=2 * SECONDS)  # imports take their time
-    except subprocess.TimeoutExpired:
-        run.terminate()  # the launcher ends those that it started
-        run.communicate(timeout=60)
-        pytest.fail(errors.read_text())
-    assert run.returncode == 0, errors.read_text()
-    return written
-
-
 @pytest.mark.slow
-def test_torchrun_trains_what_one_process_does_with_the_doubled_batch(
-    short: Make, tmp_path: Path
-) -> None:
-    one = short(batch_size=8, out=str(tmp_path / "one"))
-    train_generator(one)
-    two = changed(one, batch_size=4, out=str(tmp_path / "two"))
-    errors = tmp_path / "errors.txt"
-    launcher = "torch.distributed.run --standalone --nproc_per_node 2"
-    written = finished(started(launcher, two, errors), errors)
-    assert written.count("written to") == 1, "the first process speaks for all"
-    alike(tmp_path / "one", tmp_path / "two")
-    assert read_json(tmp_path / "two" / "metrics.json")["processes"] == 2
-    assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
-
-
-@pytest.mark.slow
-def test_accelerate_goes_on_to_the_same_end_when_a_process_is_killed(
+def test_launchers_go_on_to_the_same_end_when_a_process_is_killed(
     settings: Callable[..., RetrieverSettings], still_encoder: Path, tmp_path: Path
 ) -> None:
+    """accelerate begins, and torchrun goes on."""
     one = settings(query=str(still_encoder), max_steps=60, every=4, out=str(tmp_path / "one"))
     one = changed(one, epochs=60)
     expected = train_retriever(one)
     two = changed(one, out=str(tmp_path / "two"))
-    errors = tmp_path / "errors.txt"
+    config, errors = tmp_path / "run.yaml", tmp_path / "errors.txt"
+    config.write_text(json.dumps(two.model_dump(mode="json")), encoding="utf-8")
+
+    def started(launcher: str) -> subprocess.Popen[str]:
+        with open(errors, "w", encoding="utf-8") as written:
+            return subprocess.Popen(
+                [sys.executable, "-m", *launcher.split(), "-m", "training.retriever", str(config)],
+                env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+                stdout=subprocess.PIPE,
+                stderr=written,
+                text=True,
+            )
+
     # On the CPU it starts two by this name too; `--cpu` starts one (see training.common.processes).
-    launcher = (
+    run = started(
         "accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 "
         "--mixed_precision no --dynamo_backend no --main_process_port 0"
     )
-    run = started(launcher, two, errors)
-    kept = tmp_path / "two" / "run"
     end = time.monotonic() + 2 * SECONDS
-    while not any(kept.glob("checkpoint-*/complete")):
+    while not any((tmp_path / "two" / "run").glob("checkpoint-*/complete")):
         assert run.poll() is None and time.monotonic() < end, errors.read_text()
         time.sleep(0.01)
     for process in psutil.Process(run.pid).children(recursive=True):
@@ -231,7 +199,14 @@ def test_accelerate_goes_on_to_the_same_end_when_a_process_is_killed(
     run.communicate(timeout=SECONDS)
     assert run.returncode, "the launcher says that a process failed"
     assert not (tmp_path / "two" / "metrics.json").exists()
-    finished(started(launcher, two, errors), errors)
+    run = started("torch.distributed.run --standalone --nproc_per_node 2")
+    try:
+        written, _ = run.communicate(timeout=2 * SECONDS)  # imports take their time
+    except subprocess.TimeoutExpired:
+        run.terminate()  # the launcher ends those that it started
+        run.communicate(timeout=60)
+    assert run.returncode == 0, errors.read_text()
+    assert written.count("written to") == 1, "the first process speaks for all"
     metrics = read_json(tmp_path / "two" / "metrics.json")
     for row, other in zip(expected["history"], metrics["history"], strict=True):
         assert other == pytest.approx(row, rel=1e-3, abs=1e-2)

@@ -11,17 +11,18 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import OutputError
-from training.common.checkpoint import RunFolder, saving
+from training.common.checkpoint import RunFolder
+from training.common.settings import TrainingSettings
 from training.retriever.run import train_retriever
 from training.retriever.settings import RetrieverSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 TRAINING = """
 import sys
-from pathlib import Path
 from training.common.checkpoint import RunFolder
+from training.common.settings import TrainingSettings
 
-RunFolder(Path(sys.argv[1]), "settings").begin({"steps": 3})
+RunFolder.begun(TrainingSettings(out=sys.argv[1]))
 print("training", flush=True)
 sys.stdin.read()
 """
@@ -41,12 +42,13 @@ def test_a_second_training_in_one_folder_is_refused(tmp_path: Path) -> None:
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:
         assert process.stdout is not None and process.stdout.readline() == "training\n"
-        here = RunFolder(tmp_path / "run", "settings")
+        settings = TrainingSettings(out=str(tmp_path / "run"))
+        here = RunFolder(settings.out, settings.fingerprint)
         assert here.finished is None, "who only reads is not in the way"
         with pytest.raises(OutputError, match=f"is being written by process {process.pid} on "):
-            here.begin({"steps": 3})
+            RunFolder.begun(settings)
         process.communicate("", timeout=60)
-    here.begin({"steps": 3})
+    RunFolder.begun(settings)
 
 
 @pytest.mark.slow
@@ -74,16 +76,3 @@ def test_a_training_goes_on_when_there_is_room_again(
     assert said.startswith(f"error: {cut.out}") and "cannot be written (" in said
     assert said.endswith("make room and start it again: it goes on from what it kept last")
     assert train_retriever(cut)["history"] == expected["history"]
-
-
-def test_what_a_full_disk_makes_libraries_say(tmp_path: Path) -> None:
-    for error, told in (
-        (OSError(28, "No space left on device"), "No space left on device"),
-        (Exception("I/O error: No space left on device (os error 28)"), "No space left on device"),
-        (RuntimeError("[enforce fail at inline_container.cc:672] . pos"), "as on a full disk"),
-    ):
-        with pytest.raises(OutputError, match=told) as caught, saving(tmp_path):
-            raise error
-        assert caught.value.path == tmp_path and "make room" in str(caught.value.hint)
-    with pytest.raises(RuntimeError, match="something else"), saving(tmp_path):
-        raise RuntimeError("something else")

@@ -186,7 +186,7 @@ def test_the_papers_settings_are_those_of_table_7(name: str, table: tuple[float,
     training, adapter = made.training, made.lora
     rates = (training.learning_rate, adapter.rank, adapter.alpha)
     assert (*rates, training.warmup_steps, training.batch_size) == table
-    fixed = (adapter.dropout, training.epochs, made.validation.every_epochs)
+    fixed = (adapter.dropout, training.epochs, made.validation.every * training.epochs)
     assert (*fixed, training.max_length, made.data.samples) == (0.05, 50, 3, 5120, 2048)
     lora = adapter_config(made)
     assert lora.target_modules == {"q_proj", "v_proj"} and lora.r == made.lora.rank

@@ -47,7 +47,7 @@ def test_frozen_weights_have_the_precision_of_the_run_whatever_a_launcher_asks(
     assert config.bnb_4bit_use_double_quant and config.bnb_4bit_quant_type == "nf4"
     if precision != "fp16":  # for which the library asks for a GPU
         monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "fp16")
-        told = trainer_arguments(lora, tmp_path, ONE, every=1)
+        told = trainer_arguments(lora, tmp_path, ONE)
         assert (told.bf16, told.fp16) == (precision == "bf16", False)
         assert told.mixed_precision == {"fp32": "no", "bf16": "bf16"}[precision]
         assert told.world_size == 1 and told.n_gpu <= 1
@@ -60,9 +60,6 @@ def test_what_a_device_does_not_compute_is_refused_before_any_work(
         train_generator(make(precision="fp16"))
     assert told.value.key == "training.precision" and "bf16" in str(told.value.hint)
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ConfigError, match="does not fit") as told:
-        make(device="cuda:1")
-    assert told.value.key == "device" and "CUDA_VISIBLE_DEVICES" in str(told.value.hint)
 
 
 @pytest.mark.slow

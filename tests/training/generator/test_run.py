@@ -10,13 +10,12 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from rulerag.cache import cache_root
-from rulerag.errors import ConfigError, GenerationError
+from rulerag.errors import GenerationError
 from rulerag.generation.huggingface.generator import HuggingFaceGenerator
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import read_json
 from rulerag.ruleqa.dataset import RuleQADataset
-from tests.training.conftest import Killed, KilledAt, alike, changed, weights
-from training.common.checkpoint import TrainingError
+from tests.training.conftest import alike, changed, weights
 from training.generator.data import make_instructions
 from training.generator.run import generator_card, main, train_generator
 from training.generator.settings import GeneratorSettings
@@ -36,7 +35,7 @@ def answers(generator: HuggingFaceGenerator, settings: GeneratorSettings) -> lis
 def test_lora_lowers_the_loss_and_its_folder_opens_as_it_was_trained(
     make: Make, world_dataset: RuleQADataset, tmp_path: Path
 ) -> None:
-    made = make(epochs=6, every_epochs=3, learning_rate=0.02, rank=16, shots=1, max_length=500)
+    made = make(epochs=6, every=0.5, learning_rate=0.02, rank=16, shots=1, max_length=500)
     metrics = train_generator(made)
     out = Path(made.out)
     losses = [row["loss"] for row in metrics["history"][1:]]
@@ -51,10 +50,6 @@ def test_lora_lowers_the_loss_and_its_folder_opens_as_it_was_trained(
     card = (out / "README.md").read_text(encoding="utf-8")
     assert card.startswith("---\nlibrary_name: peft") and "behind 1 solved ones" in card
     assert "RGFT" in card and world_dataset.fingerprint in card
-    assert not list((out / "run").glob("checkpoint-*"))
-    assert train_generator(made) == read_json(out / "metrics.json"), "it is not trained again"
-    with pytest.raises(ConfigError, match="other settings"):
-        train_generator(changed(made, seed=1))
     LlamaForCausalLM(
         LlamaConfig(vocab_size=2048, hidden_size=64, num_hidden_layers=1, num_attention_heads=2)
     ).save_pretrained(tmp_path / "wider")
@@ -73,7 +68,7 @@ def test_an_adapter_of_the_small_reader_names_it_and_no_folder(make: Make) -> No
 
 
 def test_every_weight_can_be_trained(make: Make) -> None:
-    made = make(rank=0, epochs=4, every_epochs=2)
+    made = make(rank=0, epochs=4, every=0.5)
     losses = [row["loss"] for row in train_generator(made)["history"][1:]]
     assert losses[-1] < 0.9 * losses[0]
     before, after = weights(made.model.base), weights(made.out)
@@ -90,28 +85,6 @@ def test_a_merged_model_is_its_adapter_and_base(make: Make, tmp_path: Path) -> N
     one, other = (HuggingFaceGenerator(m.out, device="cpu").model for m in (apart, merged))
     for name, tensor in one.state_dict().items():
         torch.testing.assert_close(tensor, other.state_dict()[name])
-
-
-def test_a_killed_run_goes_on_to_the_same_weights(make: Make, tmp_path: Path) -> None:
-    whole, cut = make(out=str(tmp_path / "whole")), make(out=str(tmp_path / "cut"))
-    expected = train_generator(whole)
-    with pytest.raises(Killed):
-        train_generator(cut, callbacks=[KilledAt(5)])
-    # A checkpoint that was cut off while it was written.
-    (tmp_path / "cut" / "run" / "checkpoint-6").mkdir()
-    assert train_generator(cut)["history"] == expected["history"]
-    one, other = weights(whole.out), weights(cut.out)
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
-
-
-def test_a_loss_that_is_no_number_stops_and_keeps_the_last_good_state(make: Make) -> None:
-    made = make(learning_rate=1e38, max_grad_norm=1e30, warmup_steps=2, rank=0, batch_size=16)
-    with pytest.raises(TrainingError, match=r"is kept; with a lower learning_rate"):
-        train_generator(made)
-    (kept, *_) = sorted((Path(made.out) / "run").glob("checkpoint-*"))
-    assert all(bool(torch.isfinite(tensor).all()) for tensor in weights(kept).values())
-    assert not (Path(made.out) / "metrics.json").exists()
 
 
 @pytest.mark.slow
@@ -162,7 +135,7 @@ def test_smollm_is_trained_by_its_name_and_its_adapter_opens_anywhere(
     place.symlink_to(folder)
     base = folder.name
     made = make(base=base, precision=precision, rank=4, dropout=0.0, chat=False, template="cloze")
-    made = changed(made, batch_size=2, accumulation=2, max_steps=2, parts=1, max_queries=2)
+    made = changed(made, batch_size=2, accumulation=2, max_steps=2, every=2, max_queries=2)
     metrics = train_generator(changed(made, warmup_steps=0, learning_rate=1e-4))
     # Log-likelihood per token of a model that reads the documents: about 3, chance is 10.8.
     assert metrics["steps"] == 2 and 0.5 < metrics["history"][1]["loss"] < 6

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from rulerag.retrieval.guided.retriever import RuleGuidedRetriever
@@ -13,7 +12,6 @@ from rulerag.retrieval.guided.selection import HeadRelationSelector
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
-from rulerag.text import contains_answer
 from rulerag.types import Document, Fact, Query, ScoredDocument
 from tests.training.conftest import changed
 from training.retriever.data import TrainingData, with_latest_statements
@@ -46,7 +44,8 @@ def facts(*triples: tuple[str, str, str]) -> list[Document]:
 
 @pytest.fixture
 def small() -> RuleQADataset:
-    """Two judged queries: ann is answered by b, who lives under the label B; c by d."""
+    """Two judged queries: ann is answered by b, who lives under the label B (d1 names another); c
+    by d."""
     corpus = facts(
         ("ann", "invite", "b"),
         ("ann", "invite", "c"),
@@ -61,7 +60,7 @@ def small() -> RuleQADataset:
         Query("q2", "what does c visit ?", "c", "visit", answers=("d",)),
         Query("q3", "what does d visit ?", "d", "visit", answers=("ann",)),
     ]
-    judged = {"q1": {f"d{n}": 1 for n in (0, 2, 3, 4, 5)}, "q2": {"d6": 1}}
+    judged = {"q1": {f"d{n}": 1 for n in range(6)}, "q2": {"d6": 1}}
     return RuleQADataset(
         corpus=corpus,
         queries={"f_r": queries},
@@ -83,7 +82,7 @@ def test_positives_of_a_rule_are_the_oracle_documents_that_ground_it(small: Rule
         f"what does m visit ? {hop}": [5],
         f"what does c visit ? {FORWARD.text}": [6],
     }
-    assert [rows.tolist() for rows in data.oracle] == [[0, 2, 3, 4, 5], [6]]
+    assert [rows.tolist() for rows in data.oracle] == [[0, 1, 2, 3, 4, 5], [6]]
     assert [data.queries[e.query].id for e in data.examples] == ["q1", "q1", "q1", "q1", "q2"]
 
 
@@ -105,7 +104,7 @@ def test_hops_are_asked_in_training_as_in_retrieval(small: RuleQADataset) -> Non
 def test_without_rules_and_mixed(small: RuleQADataset) -> None:
     plain = prepare(small, method="ssft", tuning_share=0.01)
     assert [e.text for e in plain.examples] == ["what does ann visit ?", "what does c visit ?"]
-    assert plain.examples[0].positives.tolist() == [0, 2, 3, 4, 5]
+    assert plain.examples[0].positives.tolist() == [0, 1, 2, 3, 4, 5]
     assert plain.selector is None
     assert len(prepare(small, method="mixed", tuning_share=0.01).examples) == 7
     assert len(prepare(small, max_rules=1, tuning_share=0.01).examples) == 2
@@ -146,13 +145,3 @@ def test_the_latest_statement_is_judged_for_those_it_repeats() -> None:
     assert latest.qrels("f_r") == {"q1": {"d1": 1, "d3": 1}}
     assert set(latest.queries) == {"f_r", "f_g"}
     assert prepare(latest, tuning_share=0.01).examples[0].positives.tolist() == [0, 1]
-
-
-def test_hard_negatives_are_neither_oracle_nor_answer(world_dataset: RuleQADataset) -> None:
-    data = prepare(world_dataset, hard_negatives=3)
-    assert sum(len(e.hard) for e in data.examples) > len(data.examples)
-    for example in data.examples:
-        assert not np.isin(example.hard, data.oracle[example.query]).any()
-        answers = data.queries[example.query].answers
-        texts = [world_dataset.corpus[row].text for row in example.hard]
-        assert not any(contains_answer(text, answers) for text in texts)

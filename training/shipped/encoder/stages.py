@@ -6,17 +6,16 @@ The first tells masked tokens (Devlin et al. 2019, section 3.1), the second lear
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from training.common.losses import contrastive_loss
+from training.common.loop import descend, run_steps
+from training.retriever.loss import contrastive_loss
 from training.shipped.encoder.pairs import PairSource
-from training.shipped.loop import descend, run_steps
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -37,20 +36,15 @@ class Stage:
         batch_size: texts, or pairs, of a step.
         learning_rate: of AdamW at its peak, falling to zero by a cosine.
         seed: of batches.
-        every: steps between two saved states.
-        state: the file of the saved state; none is written when None.
-        settings: a fingerprint of all settings, which a saved state must have.
-        progress: show a progress bar.
+        loop: where its state is saved, and whether progress is shown: options of
+            :func:`~training.common.loop.run_steps`.
     """
 
     steps: int = 500
     batch_size: int = 256
     learning_rate: float = 2e-3
     seed: int = 0
-    every: int = 100
-    state: Path | None = None
-    settings: str = ""
-    progress: bool = False
+    loop: Mapping[str, Any] = field(default_factory=dict)
 
 
 def embed(encoder: SentenceTransformer, texts: Sequence[str]) -> torch.Tensor:
@@ -155,11 +149,11 @@ def train_masked(
     model = _MaskedTokens(first.auto_model)
     tokenizer: Any = encoder.tokenizer
 
-    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
-        told: torch.Tensor = model(**masked_batch(source, tokenizer, stage.batch_size, random))
-        return told
+    def loss_of(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+        loss: torch.Tensor = model(**masked_batch(source, tokenizer, stage.batch_size, random))
+        return loss
 
-    return _train(model, made, stage, loss, weights, "masked tokens")
+    return _train(model, made, stage, loss_of, weights, "masked tokens")
 
 
 def train_pairs(
@@ -182,7 +176,7 @@ def train_pairs(
         guided: share of the questions with a rule.
     """
 
-    def loss(source: PairSource, random: np.random.Generator) -> torch.Tensor:
+    def loss_of(source: PairSource, random: np.random.Generator) -> torch.Tensor:
         batch = source.batch(stage.batch_size, random, guided=guided)
         queries, documents = embed(encoder, batch.queries), embed(encoder, batch.documents)
         return contrastive_loss(
@@ -194,7 +188,7 @@ def train_pairs(
             frozen=False,
         )
 
-    return _train(encoder, made, stage, loss, weights, "pairs")
+    return _train(encoder, made, stage, loss_of, weights, "pairs")
 
 
 def _train(
@@ -218,14 +212,7 @@ def _train(
 
     model.train()
     rows = run_steps(
-        step_of,
-        {"model": model, "optimizer": optimizer},
-        stage.steps,
-        state=stage.state,
-        settings=stage.settings,
-        every=stage.every,
-        name=name,
-        progress=stage.progress,
+        step_of, {"model": model, "optimizer": optimizer}, stage.steps, name=name, **stage.loop
     )
     model.eval()
     return [row["loss"] for row in rows]

@@ -18,7 +18,7 @@ from typing import Any
 from rulerag.console import guarded
 from rulerag.io import read_text, write_json, write_text
 from rulerag.kg import KnowledgeGraph
-from training.shipped.loop import begin_making, maker_parser
+from training.shipped.arguments import begin_making, maker_parser
 from training.shipped.reader.model import make_reader, tokenizer_texts, train_reader_tokenizer
 from training.shipped.reader.names import NameSource
 from training.shipped.reader.training import STAGES, ReaderSettings, ReaderTraining
@@ -122,7 +122,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         "--graph ../shared/data/icews14",
     )
     parser.add_argument("--steps", type=int, default=ReaderSettings().steps, help="how many (900)")
-    parser.add_argument("--table", type=Path, help="measured figures for the card (Markdown)")
     parser.add_argument("--note", default="", help="a remark for the card")
     work = partial(_make, parser.parse_args(argv))
     return guarded(work, interrupted="interrupted; run it again to go on")

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from rulerag.generation.prompts import CompactTemplate
 from rulerag.io import fingerprint_object
-from training.shipped.loop import descend, run_steps
+from training.common.loop import descend, run_steps
 from training.shipped.reader.batches import IGNORED, Batch, encode
 from training.shipped.reader.episodes import Stage, make_episode
 from training.shipped.reader.names import NameSource, Random
@@ -167,8 +167,8 @@ class ReaderTraining:
         wrong.index_add_(0, asked.nonzero()[:, 0], (logits.argmax(-1) != labels).float())
         right = float((wrong == 0).float().mean())
         middle = output.hidden_states[self.settings.sign_layer][batch.rows, batch.places]
-        told = self.signs(functional.rms_norm(middle, middle.shape[-1:]))
-        signs = functional.binary_cross_entropy_with_logits(told, batch.signs)
+        marks = self.signs(functional.rms_norm(middle, middle.shape[-1:]))
+        signs = functional.binary_cross_entropy_with_logits(marks, batch.signs)
         return citing, signs, right
 
     def advance(self, step: int) -> dict[str, float]:

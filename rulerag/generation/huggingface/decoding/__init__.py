@@ -9,9 +9,9 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.generation.huggingface.decoding.batches import (
-        Decoded,
+        BatchLimits,
+        Continuation,
         Ending,
-        Limits,
         Tokens,
         best_tokens,
     )

@@ -18,7 +18,7 @@ Tokens = npt.NDArray[np.int64]
 
 
 @dataclass(slots=True)
-class Decoded:
+class Continuation:
     """What a model wrote after one prompt.
 
     Args:
@@ -31,7 +31,7 @@ class Decoded:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class BatchLimits:
     """How much is computed at once.
 
     Args:
@@ -59,7 +59,7 @@ class Ending:
     piece: Callable[[int], str]
     complete: Callable[[str], bool] = lambda text: bool(text.strip())
 
-    def take(self, result: Decoded, token: int, score: float) -> bool:
+    def take(self, result: Continuation, token: int, score: float) -> bool:
         """Add a token to a result; False when it ends the text."""
         result.log_probability += score
         if token in self.tokens:
@@ -71,7 +71,7 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class PromptBatch:
     """Prompts that are read together.
 
     Args:
@@ -90,7 +90,9 @@ def shared_length(first: Tokens, second: Tokens) -> int:
     return int(different[0]) if len(different) else length
 
 
-def plan_batches(prompts: Sequence[Tokens], limits: Limits, *, share: bool) -> list[Batch]:
+def plan_batches(
+    prompts: Sequence[Tokens], limits: BatchLimits, *, share: bool
+) -> list[PromptBatch]:
     """Cut prompts into batches.
 
     In the order of their tokens equal beginnings stand together; where none is shared, prompts are
@@ -105,7 +107,7 @@ def plan_batches(prompts: Sequence[Tokens], limits: Limits, *, share: bool) -> l
     order = sorted(
         range(len(prompts)), key=lambda i: prompts[i].tolist() if share else len(prompts[i])
     )
-    batches: list[Batch] = []
+    batches: list[PromptBatch] = []
     rows: list[int] = []
     longest = shared = 0
     for row in order:
@@ -117,11 +119,11 @@ def plan_batches(prompts: Sequence[Tokens], limits: Limits, *, share: bool) -> l
             full = len(rows) == limits.rows
             large = (len(rows) + 1) * (longest + limits.new_tokens) > limits.tokens
             if full or large or lost > _PASS * (limits.new_tokens + 2):
-                batches.append(Batch(tuple(rows), shared))
+                batches.append(PromptBatch(tuple(rows), shared))
                 rows, longest, least = [], len(tokens), len(tokens) - 1
         rows.append(row)
         shared = least if share else 0
-    return [*batches, Batch(tuple(rows), shared)] if rows else []
+    return [*batches, PromptBatch(tuple(rows), shared)] if rows else []
 
 
 def best_tokens(logits: Any) -> tuple[Any, Any]:

@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from rulerag.generation.huggingface.decoding.batches import (
-    Decoded,
+    BatchLimits,
+    Continuation,
     Ending,
-    Limits,
     Tokens,
     best_tokens,
 )
-from rulerag.generation.huggingface.decoding.packed_model import PackedModel, Pass, Rows
-from rulerag.generation.huggingface.decoding.prefix_tree import Node, Trie, path
+from rulerag.generation.huggingface.decoding.packed_model import (
+    PackedModel,
+    PieceAttention,
+    RowAttention,
+)
+from rulerag.generation.huggingface.decoding.prefix_tree import Trie, TrieNode, path
 
 # The most tokens of one pass: more would leave the processor's cache.
 _CHUNK = 2048
@@ -36,8 +40,8 @@ class PackedDecoder:
         self.model, self.ending = PackedModel(model), ending
 
     def generate(
-        self, prompts: Sequence[Tokens], limits: Limits, done: Callable[[int], object]
-    ) -> list[Decoded]:
+        self, prompts: Sequence[Tokens], limits: BatchLimits, done: Callable[[int], object]
+    ) -> list[Continuation]:
         """Continue prompts greedily.
 
         Args:
@@ -51,7 +55,7 @@ class PackedDecoder:
         import torch
 
         trie = Trie(prompts)
-        results = [Decoded() for _ in prompts]
+        results = [Continuation() for _ in prompts]
         with torch.inference_mode(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, limits.new_tokens):
                 wanted = [results[trie.order[leaf.first]] for leaf in leaves]
@@ -61,7 +65,7 @@ class PackedDecoder:
         return results
 
     def score(
-        self, sequences: Sequence[Tokens], starts: Sequence[int], limits: Limits
+        self, sequences: Sequence[Tokens], starts: Sequence[int], limits: BatchLimits
     ) -> list[float]:
         """The log-probability of the end of each sequence given its beginning.
 
@@ -77,7 +81,7 @@ class PackedDecoder:
         with torch.inference_mode(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, 0):
                 for nodes in _chunks(_needed(leaves)):
-                    step = Pass(nodes)
+                    step = PieceAttention(nodes)
                     scored = [
                         (row, begin + place - node.begin, sequences[row][place + 1])
                         for node, (begin, _) in zip(nodes, step.bounds, strict=True)
@@ -92,7 +96,7 @@ class PackedDecoder:
                 _forget(leaves)
         return list(map(float, found))
 
-    def _pass(self, step: Pass, keep: Sequence[int]) -> Any:
+    def _pass(self, step: PieceAttention, keep: Sequence[int]) -> Any:
         """Compute pieces; those with others behind them keep their context."""
         nodes = step.nodes
         ids = np.concatenate([node.tokens for node in nodes])
@@ -103,14 +107,16 @@ class PackedDecoder:
                 step.keep(place)
         return logits
 
-    def _group(self, leaves: Sequence[Node], results: list[Decoded], new_tokens: int) -> None:
+    def _group(
+        self, leaves: Sequence[TrieNode], results: list[Continuation], new_tokens: int
+    ) -> None:
         """Read some prompts and write their answers."""
         import torch
 
         own: dict[int, Any] = {}
         logits: dict[int, Any] = {}
         for nodes in _chunks(_needed(leaves)):
-            step = Pass(nodes)
+            step = PieceAttention(nodes)
             ends = [place for place, node in enumerate(nodes) if node.first == node.last]
             found = self._pass(step, [step.bounds[place][1] - 1 for place in ends])
             for row, place in enumerate(ends):
@@ -119,7 +125,7 @@ class PackedDecoder:
         contexts = [leaf.parent.context if leaf.parent is not None else () for leaf in leaves]
         chosen, scores = best_tokens(torch.stack([logits[leaf.first] for leaf in leaves]))
         positions = np.array([leaf.end for leaf in leaves])
-        rows: Rows | None = None
+        rows: RowAttention | None = None
         going = list(range(len(leaves)))  # rows that are computed
         open_rows = set(going)
         for count in range(1, new_tokens + 1):
@@ -131,7 +137,7 @@ class PackedDecoder:
                 return
             if rows is None:
                 pieces = [own[leaf.first] for leaf in leaves]
-                rows = Rows(pieces, contexts, new_tokens)
+                rows = RowAttention(pieces, contexts, new_tokens)
                 del own, logits
             if 4 * len(open_rows) <= 3 * len(going):
                 keep = [place for place, row in enumerate(going) if row in open_rows]
@@ -144,9 +150,9 @@ class PackedDecoder:
             chosen, scores = best_tokens(found)
 
 
-def _needed(leaves: Sequence[Node]) -> list[list[Node]]:
+def _needed(leaves: Sequence[TrieNode]) -> list[list[TrieNode]]:
     """The pieces to compute for some leaves, by level, in the trie's order."""
-    levels: dict[int, dict[int, Node]] = {}
+    levels: dict[int, dict[int, TrieNode]] = {}
     for leaf in leaves:
         for node in path(leaf):
             if node.context is None:
@@ -154,10 +160,10 @@ def _needed(leaves: Sequence[Node]) -> list[list[Node]]:
     return [list(levels[level].values()) for level in sorted(levels)]
 
 
-def _chunks(levels: Sequence[Sequence[Node]]) -> Iterator[list[Node]]:
+def _chunks(levels: Sequence[Sequence[TrieNode]]) -> Iterator[list[TrieNode]]:
     """Pieces of one level that are computed together."""
     for nodes in levels:
-        chunk: list[Node] = []
+        chunk: list[TrieNode] = []
         size = 0
         for node in nodes:
             if chunk and size + len(node.tokens) > _CHUNK:
@@ -168,7 +174,7 @@ def _chunks(levels: Sequence[Sequence[Node]]) -> Iterator[list[Node]]:
         yield chunk
 
 
-def _forget(leaves: Sequence[Node]) -> None:
+def _forget(leaves: Sequence[TrieNode]) -> None:
     """Free the contexts behind which no leaf is left."""
     last = leaves[-1]
     for leaf in leaves:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from rulerag.generation.huggingface.decoding.batches import Tokens
-from rulerag.generation.huggingface.decoding.prefix_tree import Node
+from rulerag.generation.huggingface.decoding.prefix_tree import TrieNode
 
 # Blocks grow to this many tokens before a new one is begun.
 _BLOCK = 256
@@ -33,7 +33,7 @@ KeysValues = tuple[Any, Any]
 
 
 @dataclass(slots=True, eq=False)
-class Block:
+class States:
     """Keys and values by layer, each of shape (1, heads, length, width)."""
 
     layers: list[KeysValues]
@@ -67,7 +67,7 @@ class PackedModel:
 
     @contextmanager
     def ready(self) -> Iterator[None]:
-        """Attention is ours inside the block."""
+        """Inside the block the model attends to packed pieces."""
         _register()
         before = self.model.config._attn_implementation  # transformers has no public way to ask
         self.model.set_attn_implementation(_NAME)
@@ -77,7 +77,11 @@ class PackedModel:
             self.model.set_attn_implementation(before)
 
     def __call__(
-        self, ids: Tokens, positions: Tokens, attention: Pass | Rows, keep: Sequence[int]
+        self,
+        ids: Tokens,
+        positions: Tokens,
+        attention: PieceAttention | RowAttention,
+        keep: Sequence[int],
     ) -> Any:
         """One pass.
 
@@ -105,14 +109,14 @@ class PackedModel:
         return output.logits[0, : len(keep)]
 
 
-class Pass:
+class PieceAttention:
     """Attention of new pieces behind known contexts; keeps their keys and values.
 
     Args:
         nodes: the pieces, in the trie's order; the contexts of their parents are known.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[TrieNode]) -> None:
         self.nodes = nodes
         ends = np.cumsum([len(node.tokens) for node in nodes]).tolist()
         self.bounds = list(zip([0, *ends[:-1]], ends, strict=True))
@@ -165,10 +169,10 @@ class Pass:
             )
         return out.transpose(1, 2)
 
-    def states(self, place: int) -> Block:
+    def states(self, place: int) -> States:
         """The keys and values of one piece, as views."""
         part = slice(*self.bounds[place])
-        return Block([(k[:, :, part], v[:, :, part]) for k, v in self.layers])
+        return States([(k[:, :, part], v[:, :, part]) for k, v in self.layers])
 
     def keep(self, place: int) -> None:
         """Give a piece its context, for what comes behind it."""
@@ -184,10 +188,10 @@ class Pass:
             ]
         else:
             joined = [(k.contiguous(), v.contiguous()) for k, v in own.layers]
-        node.context = [*before, Block(joined)]
+        node.context = [*before, States(joined)]
 
 
-class Rows:
+class RowAttention:
     """Attention of one new token a row.
 
     What many rows have before them is read from its block once for all of them. The rest of each
@@ -200,7 +204,7 @@ class Rows:
     """
 
     def __init__(
-        self, own: Sequence[Block], contexts: Sequence[Sequence[Block]], new_tokens: int
+        self, own: Sequence[States], contexts: Sequence[Sequence[States]], new_tokens: int
     ) -> None:
         import torch
 
@@ -226,11 +230,11 @@ class Rows:
         self._mask = like.new_zeros(hidden.shape).masked_fill_(hidden, -torch.inf)[:, None, None]
 
     def _divide(
-        self, own: Sequence[Block], contexts: Sequence[Sequence[Block]]
-    ) -> list[list[Block]]:
+        self, own: Sequence[States], contexts: Sequence[Sequence[States]]
+    ) -> list[list[States]]:
         """Say which blocks are read where they stand, and return the pieces to copy, by row."""
-        parts: list[list[Block]] = [[] for _ in own]
-        self._shared: list[tuple[int, int, Block]] = []
+        parts: list[list[States]] = [[] for _ in own]
+        self._shared: list[tuple[int, int, States]] = []
         for runs in _runs(contexts):
             # A call for each of many blocks would cost more than to copy them.
             if 4 * len(runs) <= len(own):
@@ -242,7 +246,7 @@ class Rows:
         return [[*blocks, last] for blocks, last in zip(parts, own, strict=True)]
 
     def attend(self, layer: int, q: Any, k: Any, v: Any, scale: float | None) -> Any:
-        """As :meth:`Pass.attend`, of one token a row; its keys and values are added to the row."""
+        """As :meth:`PieceAttention.attend`, of one token a row, to which its state is added."""
         rows, heads, width = q.shape[2], k.shape[1], q.shape[3]
         keys, values = self._layers[layer]
         keys[:, :, self.column] = k[0].transpose(0, 1)
@@ -261,7 +265,7 @@ class Rows:
         return out.reshape(1, rows, -1, width)
 
     def step(self) -> None:
-        """The next tokens come."""
+        """Move on to the column of the next tokens."""
         self.column += 1
 
     def select(self, rows: Sequence[int]) -> None:
@@ -279,7 +283,7 @@ class Rows:
         self._shared = [(first, last, block) for first, last, block in moved if last > first]
 
 
-def _runs(contexts: Sequence[Sequence[Block]]) -> Iterator[list[tuple[int, int, Block]]]:
+def _runs(contexts: Sequence[Sequence[States]]) -> Iterator[list[tuple[int, int, States]]]:
     """By depth, each block with the rows that it stands before: the first, and behind the last."""
     for depth in range(max(map(len, contexts), default=0)):
         blocks = (context[depth] if depth < len(context) else None for context in contexts)

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.generation.huggingface.decoding.batches import (
-    Batch,
-    Decoded,
+    BatchLimits,
+    Continuation,
     Ending,
-    Limits,
+    PromptBatch,
     Tokens,
     best_tokens,
     plan_batches,
@@ -47,10 +47,10 @@ class Decoder:
     def generate(
         self,
         prompts: Sequence[Tokens],
-        limits: Limits,
+        limits: BatchLimits,
         done: Callable[[int], object],
         choose: Choose | None = None,
-    ) -> list[Decoded]:
+    ) -> list[Continuation]:
         """Continue prompts.
 
         Args:
@@ -68,7 +68,7 @@ class Decoder:
 
         longest = max(map(len, prompts), default=0) + limits.new_tokens
         batches, beginnings = self._batches(prompts, longest, limits)
-        results = [Decoded() for _ in prompts]
+        results = [Continuation() for _ in prompts]
         # What the model's folder recommends (sampling, penalties) is not what is measured here.
         blank: Any = GenerationConfig  # untyped
         recommended, self.model.generation_config = self.model.generation_config, blank()
@@ -77,7 +77,9 @@ class Decoder:
                 chosen = [prompts[row] for row in batch.rows]
                 shared = beginnings.repeated(chosen[0][: batch.shared], len(chosen))
                 ids, mask = self._padded(chosen, batch.shared)
-                step = _Step([results[row] for row in batch.rows], batch.rows, self.ending, choose)
+                step = _TokenChoice(
+                    [results[row] for row in batch.rows], batch.rows, self.ending, choose
+                )
                 self.model.generate(
                     ids,
                     attention_mask=mask,
@@ -94,7 +96,7 @@ class Decoder:
         return results
 
     def score(
-        self, sequences: Sequence[Tokens], starts: Sequence[int], limits: Limits
+        self, sequences: Sequence[Tokens], starts: Sequence[int], limits: BatchLimits
     ) -> list[float]:
         """The log-probability of the end of each sequence given its beginning.
 
@@ -134,8 +136,8 @@ class Decoder:
         return found
 
     def _batches(
-        self, sequences: Sequence[Tokens], longest: int, limits: Limits
-    ) -> tuple[list[Batch], _Beginnings]:
+        self, sequences: Sequence[Tokens], longest: int, limits: BatchLimits
+    ) -> tuple[list[PromptBatch], _Beginnings]:
         """Which rows are computed together, and what computes the beginnings that they share."""
         # Padding in the middle would move tokens out of a sliding window too early.
         fits = self.shareable and (self._window is None or longest <= self._window)
@@ -187,7 +189,7 @@ class _Beginnings:
         return shared
 
 
-class _Step:
+class _TokenChoice:
     """Chooses the tokens of one step of transformers' generation, and says which rows end.
 
     Args:
@@ -199,7 +201,7 @@ class _Step:
 
     def __init__(
         self,
-        results: Sequence[Decoded],
+        results: Sequence[Continuation],
         places: Sequence[int],
         ending: Ending,
         choose: Choose | None,

@@ -16,7 +16,7 @@ _LEAST_SAVING = 48
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TrieNode:
     """A piece of one or more sequences.
 
     Args:
@@ -32,7 +32,7 @@ class Node:
 
     begin: int
     tokens: Tokens
-    parent: Node | None
+    parent: TrieNode | None
     level: int
     first: int
     last: int
@@ -62,27 +62,27 @@ class Trie:
         common = np.zeros(len(ordered), dtype=np.int64)
         for i, (one, other) in enumerate(pairwise(ordered), start=1):
             common[i] = min(shared_length(one, other), len(one) - 1, len(other) - 1)
-        self.leaves: list[Node] = []
-        todo: list[tuple[int, int, int, Node | None]] = [(0, len(ordered), 0, None)]
+        self.leaves: list[TrieNode] = []
+        todo: list[tuple[int, int, int, TrieNode | None]] = [(0, len(ordered), 0, None)]
         while todo:
             low, high, begin, parent = todo.pop()
             level = 0 if parent is None else parent.level + 1
             if high - low <= 1:
                 if high > low:
                     piece = ordered[low][begin:]
-                    self.leaves.append(Node(begin, piece, parent, level, low, low))
+                    self.leaves.append(TrieNode(begin, piece, parent, level, low, low))
                 continue
             inside = common[low + 1 : high]
             shared = int(inside.min())
             if (shared - begin) * (high - low - 1) >= _LEAST_SAVING:
                 piece = ordered[low][begin:shared]
-                parent = Node(begin, piece, parent, level, low, high - 1)
+                parent = TrieNode(begin, piece, parent, level, low, high - 1)
                 begin = shared
             cuts = [low, *(low + 1 + np.flatnonzero(inside == shared)).tolist(), high]
             # The last part first: a stack gives the first part back first.
             todo += [(a, b, begin, parent) for a, b in pairwise(cuts)][::-1]
 
-    def groups(self, rows: int, tokens: int, new_tokens: int) -> list[list[Node]]:
+    def groups(self, rows: int, tokens: int, new_tokens: int) -> list[list[TrieNode]]:
         """The leaves cut into runs that are decoded together.
 
         Args:
@@ -90,7 +90,7 @@ class Trie:
             tokens: the most tokens of their own, answers included; one leaf is always allowed.
             new_tokens: how many tokens each answer may have.
         """
-        runs: list[list[Node]] = []
+        runs: list[list[TrieNode]] = []
         longest = 0
         for leaf in self.leaves:
             longest = max(longest, len(leaf.tokens) + new_tokens)
@@ -102,7 +102,7 @@ class Trie:
         return runs
 
 
-def path(node: Node) -> list[Node]:
+def path(node: TrieNode) -> list[TrieNode]:
     """The nodes from the beginning to this one."""
     nodes = [node]
     while (parent := nodes[-1].parent) is not None:

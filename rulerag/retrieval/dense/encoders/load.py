@@ -6,7 +6,7 @@ import importlib.util
 import logging
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -255,7 +255,7 @@ def _assemble(checkpoint: Checkpoint, recipe: Recipe, device: str | None) -> Sen
     from sentence_transformers.base.modules import Dense
     from sentence_transformers.sentence_transformer.modules import Pooling
 
-    inner, head = (_dpr if checkpoint.kind in DPR else _transformer)(checkpoint, recipe)
+    inner, head = _inner_and_head(checkpoint, recipe)
     first = _first_module(checkpoint, inner)
     similarity: Any = recipe.similarity
     mode: Any = "cls" if recipe.pooling == "pooler" else recipe.pooling
@@ -268,53 +268,44 @@ def _assemble(checkpoint: Checkpoint, recipe: Recipe, device: str | None) -> Sen
     return SentenceTransformer(modules=modules, device=device, similarity_fn_name=similarity).eval()
 
 
-def _dpr(checkpoint: Checkpoint, recipe: Recipe) -> tuple[Any, Any]:
-    """The BERT inside a DPR encoder, and its projection where it has one."""
+def _inner_and_head(checkpoint: Checkpoint, recipe: Recipe) -> tuple[Any, Any]:
+    """The transformer without its pooler, and the layer that the recipe puts behind it, if any.
+
+    Raises:
+        RetrievalError: weights are missing, which transformers makes up with no more than a
+            warning, or the recipe asks for a pooler that is not there.
+    """
     import transformers
 
-    attribute, _ = DPR[checkpoint.kind]
-    loaded, report = getattr(transformers, checkpoint.kind).from_pretrained(
+    kind = checkpoint.kind if checkpoint.kind in DPR else "AutoModel"
+    loaded, report = getattr(transformers, kind).from_pretrained(
         checkpoint.folder, output_loading_info=True
     )
-    _check_whole(checkpoint, report["missing_keys"])
-    encoder = getattr(loaded, attribute)
-    # Saved as it is, it would come back as a question encoder with random weights.
-    shared = transformers.BertConfig().to_dict().keys() - {"model_type", "architectures"}
-    settings = {key: value for key, value in loaded.config.to_dict().items() if key in shared}
-    bert = transformers.BertModel(transformers.BertConfig(**settings), add_pooling_layer=False)
-    bert.load_state_dict(encoder.bert_model.state_dict())
-    return bert, getattr(encoder, "encode_proj", None)
-
-
-def _transformer(checkpoint: Checkpoint, recipe: Recipe) -> tuple[Any, Any]:
-    """The transformer, its pooler taken off; the pooler's layer where the recipe asks for it."""
-    from transformers import AutoModel
-
-    loaded, report = AutoModel.from_pretrained(checkpoint.folder, output_loading_info=True)
+    wants_pooler = recipe.pooling == "pooler"
     pooler = getattr(loaded, "pooler", None)
-    head = getattr(pooler, "dense", None)
-    missing = set(report["missing_keys"])
-    if recipe.pooling != "pooler":
-        missing = {key for key in missing if not key.startswith("pooler.")}
-        head = None
-    elif head is None:
+    head = getattr(pooler, "dense", None) if wants_pooler else None
+    if wants_pooler and head is None:
         raise RetrievalError(
             f"{checkpoint.name}: a {type(loaded).__name__} has no pooler", hint="pooling: cls"
         )
-    _check_whole(checkpoint, sorted(missing))
-    if pooler is not None:
-        loaded.pooler = None
-    return loaded, head
-
-
-def _check_whole(checkpoint: Checkpoint, missing: Sequence[str]) -> None:
-    """Refuse weights that transformers made up, which it does with no more than a warning."""
+    missing = [k for k in report["missing_keys"] if wants_pooler or not k.startswith("pooler.")]
     if missing:
         some = ", ".join(sorted(missing)[:3])
         raise RetrievalError(
             f"{checkpoint.name}: {len(missing)} weights of the encoder are missing ({some} …)",
             hint="the checkpoint is of another architecture than its config.json says, or damaged",
         )
+    if kind == "AutoModel":
+        if pooler is not None:
+            loaded.pooler = None
+        return loaded, head
+    encoder = getattr(loaded, DPR[kind][0])
+    # Saved as it is, it would come back as a question encoder with random weights.
+    shared = transformers.BertConfig().to_dict().keys() - {"model_type", "architectures"}
+    settings = {key: value for key, value in loaded.config.to_dict().items() if key in shared}
+    bert = transformers.BertModel(transformers.BertConfig(**settings), add_pooling_layer=False)
+    bert.load_state_dict(encoder.bert_model.state_dict())
+    return bert, getattr(encoder, "encode_proj", None)
 
 
 def _first_module(checkpoint: Checkpoint, inner: Any) -> Any:

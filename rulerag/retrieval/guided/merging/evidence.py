@@ -16,7 +16,7 @@ from rulerag.arrays import Doubles, Longs
 from rulerag.cache import remembered_arrays
 from rulerag.composition import register
 from rulerag.io import StoredRecords
-from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
+from rulerag.retrieval.guided.merging.groups import GroupMerger
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query, entities_of
 
@@ -39,10 +39,12 @@ class EvidenceMerger(GroupMerger):
         self.power = power
         self._group = _groups_of(documents)
 
-    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
+    def weigh(
+        self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits
+    ) -> tuple[Doubles, Doubles, Longs]:
         """The evidence of each hit, grouped by the entities of its document."""
         strength = np.clip(hits.score / hits.best, 0.0, 1.0) ** self.power
-        return HitEvidence(hits.weight * strength, strength, self._group[hits.row])
+        return hits.weight * strength, strength, self._group[hits.row]
 
     def value(self, joined: Doubles, total: float) -> Doubles:
         """``1 − exp(−E)``."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
@@ -18,20 +17,6 @@ from rulerag.types import Query, RuleHit, ScoredDocument
 _NAMED = 0.5
 
 
-class HitEvidence(NamedTuple):
-    """What the hits of a query are worth, columns of shape (n,).
-
-    Args:
-        evidence: the evidence of each hit.
-        strength: the same without the search's weight, from 0 to 1: what is worth naming.
-        group: what its document is about.
-    """
-
-    evidence: Doubles
-    strength: Doubles
-    group: Longs
-
-
 class GroupMerger(Merger):
     """Round robin over groups of documents.
 
@@ -41,8 +26,15 @@ class GroupMerger(Merger):
     """
 
     @abstractmethod
-    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
-        """What each hit is worth; hits of no evidence have strength 0."""
+    def weigh(
+        self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits
+    ) -> tuple[Doubles, Doubles, Longs]:
+        """What the n hits of a query are worth, three columns of shape (n,).
+
+        Returns:
+            The evidence of each hit; its strength, the same without the search's weight, from 0
+            to 1: what is worth naming; and the group of its document, what that is about.
+        """
 
     @abstractmethod
     def value(self, joined: Doubles, total: float) -> Doubles:
@@ -58,22 +50,22 @@ class GroupMerger(Merger):
     ) -> list[ScoredDocument]:
         """The ``top_k`` best documents of a query's searches."""
         hits = SearchHits.of(searches)
-        weighed = self.weigh(query, searches, hits)
-        keep = weighed.strength > 0
+        evidence, strength, group = self.weigh(query, searches, hits)
+        keep = strength > 0
         if not keep.any():
             return []
         hits = SearchHits._make(column[keep] for column in hits)
-        weighed = HitEvidence._make(column[keep] for column in weighed)
+        evidence, strength, group = evidence[keep], strength[keep], group[keep]
         rows, first, document = np.unique(hits.row, return_index=True, return_inverse=True)
-        evidence: Doubles = np.bincount(document, weighed.evidence).astype(np.float64)
-        order, joined, turn = _round_robin(rows, weighed.group[first], evidence)
-        score = self.value(joined, float(weighed.evidence.sum())) - turn
+        of_document: Doubles = np.bincount(document, evidence).astype(np.float64)
+        order, joined, turn = _round_robin(rows, group[first], of_document)
+        score = self.value(joined, float(evidence.sum())) - turn
         return [
             ScoredDocument(
                 self.documents[rows[i]],
                 float(score[i]),
                 rank,
-                _named(hits, weighed.strength, np.flatnonzero(document == i), searches),
+                _worth_naming(hits, strength, np.flatnonzero(document == i), searches),
             )
             for rank, i in enumerate(order[:top_k].tolist(), start=1)
         ]
@@ -98,7 +90,7 @@ def _round_robin(rows: Longs, group: Longs, evidence: Doubles) -> tuple[Longs, D
     return order, joined[group], turn
 
 
-def _named(
+def _worth_naming(
     hits: SearchHits, strength: Doubles, mine: Longs, searches: Sequence[RuleSearch]
 ) -> tuple[RuleHit, ...]:
     """The hits that a document is worth naming for, the strongest first; there is always one."""

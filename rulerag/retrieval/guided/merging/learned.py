@@ -19,7 +19,7 @@ from rulerag.arrays import Doubles, Longs
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
 from rulerag.io import read_json, write_json
-from rulerag.retrieval.guided.merging.groups import GroupMerger, HitEvidence
+from rulerag.retrieval.guided.merging.groups import GroupMerger
 from rulerag.retrieval.guided.merging.hits import RuleSearch, SearchHits
 from rulerag.types import Document, Query, entities_of
 
@@ -142,12 +142,14 @@ class LearnedMerger(GroupMerger):
         codes = pairs[:, 0] * max(1, len(self._entities)) + pairs[:, 1]
         self._codes, self._counts = np.unique(codes, return_counts=True)
 
-    def weigh(self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits) -> HitEvidence:
+    def weigh(
+        self, query: Query, searches: Sequence[RuleSearch], hits: SearchHits
+    ) -> tuple[Doubles, Doubles, Longs]:
         """The evidence of each hit, grouped by the candidate answer of its document."""
         features, candidate = self.features(query, searches, hits)
         logarithm = features @ self._vector
         evidence = np.exp(logarithm - logarithm.max(initial=-np.inf))  # fractions alone count
-        return HitEvidence(evidence, np.exp(features[:, _SHARE]), candidate)
+        return evidence, np.exp(features[:, _SHARE]), candidate
 
     def value(self, joined: Doubles, total: float) -> Doubles:
         """The fraction of all evidence."""

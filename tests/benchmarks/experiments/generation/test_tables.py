@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from benchmarks.common.paper_beside import (
-    NOT_PUBLIC,
-    paper_note,
-    published_pairs,
-    recall_without_rules,
-)
-from benchmarks.common.results import TEN, UNION, Result
+from benchmarks.common.published import NOT_PUBLIC, paper_note, paper_recall, published_pairs
+from benchmarks.common.results import TEN, UNION, Result, difference_table
 from benchmarks.experiments.generation.tables import (
     against_baselines,
     against_learned,
     best_table,
     orderings,
+    paired,
     reading_table,
     summary,
 )
 from benchmarks.experiments.matrix.rows import FT, reading_row
 from benchmarks.experiments.retrieval.tables import against_paper
-from rulerag.evaluation import CHARACTERS, EM, F1, LENIENT
+from benchmarks.stages.answers import CHARACTERS, EM, F1, LENIENT
 
 SSFT, ICL, RAG = (
     "dense-pooled-ssft-learned__llama-ssft",
@@ -83,6 +78,17 @@ def test_met_needs_a_corrected_p_value() -> None:
     for one in rows:
         assert (one["p_holm"] < 0.05) == (one["met"] != "within chance")
     assert table.count("| within chance |") == 1
+
+
+def test_verdicts_are_of_corrected_p_values_over_the_queries_of_both() -> None:
+    described = ("benchmark", "row", "against", "bar")
+    known = {**dict.fromkeys(described, "x"), "ours": 0.5, "other": 0.1, "p": 0.03}
+    rows = [{**known}, {**known}]
+    difference_table(rows, described, "EM", called="met")
+    assert [(one["p_holm"], one["met"]) for one in rows] == [(0.06, "within chance")] * 2
+    whole, part = row(RAG, [1.0, 0.0, 1.0, 0.0]), row(ICL, [1.0, 0.0])
+    part.values[0]["places"] = np.array([1, 2])
+    assert paired(whole, part, EM) == ([0.0, 1.0], [1.0, 0.0])
 
 
 def test_methods_that_a_reader_cannot_do_are_not_compared() -> None:
@@ -165,38 +171,15 @@ def test_no_verdict_where_the_papers_queries_cannot_be_ours() -> None:
     assert verdicts == ["vectors and all", "not comparable"], "by ten documents in all"
 
 
-# --- what stands under the paper's columns -------------------------------------------------------
-
-
-def test_the_note_counts_in_the_published_tables(tmp_path: Path) -> None:
-    (tmp_path / "rulerag_generation.csv").write_text(
-        "table,method,retriever,generator,benchmark,metric,value\n"
-        "2,a,b,c,ruleqa-i,em,5\n2,a,b,c,ruleqa-i,token_f1,4\n"
-        "2,a,b,c,ruleqa-y,em,5\n2,a,b,c,ruleqa-y,token_f1,5\n"
-        "2,a,b,c,ruleqa-w,em,5\n"
-    )
-    (tmp_path / "rulerag_retrieval.csv").write_text(
-        "table,method,retriever,benchmark,value\n"
-        "2,Standard RAG,Contriever,ruleqa-f,1\n4,Standard RAG,Contriever,ruleqa-f,77.7\n"
-    )
-    assert "1 of its 2 published pairs have T-F1 below EM" in paper_note(
-        "ruleqa-i", published=tmp_path
-    )
-    note = paper_note("ruleqa-f", 0.125, published=tmp_path)
-    assert "reaches recall 77.7, where" in note and "for 12.5 % of our questions" in note
-    assert "Contriever" not in paper_note("ruleqa-i", 0.125, published=tmp_path)
-    assert "pairs" not in paper_note("ruleqa-f", 0.125, answers=False, published=tmp_path)
-
-
-def test_what_the_paper_published() -> None:
+def test_the_note_counts_in_the_published_tables() -> None:
     assert published_pairs() == (200, 29)
-    told = [recall_without_rules(name) for name in NOT_PUBLIC]
-    assert told == pytest.approx([0.806, 0.876])
-
-
-def test_the_note_stands_under_the_papers_columns_alone() -> None:
+    assert "29 of its 200 published pairs have T-F1 below EM" in paper_note("ruleqa-i")
+    recalls = [paper_recall(("4", "Standard RAG", "Contriever"), name) for name in NOT_PUBLIC]
+    assert recalls == pytest.approx([0.806, 0.876])
+    note = paper_note("ruleqa-f", 0.125)
+    assert "reaches recall 80.6, where" in note and "for 12.5 % of our questions" in note
+    assert "Contriever" not in paper_note("ruleqa-i", 0.125)
+    assert "pairs" not in paper_note("ruleqa-f", 0.125, answers=False)
     results = {RAG: row(RAG, halves(0.5)), "bm25__symbolic": row("bm25__symbolic", halves(0.5))}
     assert "for 5.8 % of our questions" in reading_table("ruleqa-f", results, [RAG])
     assert "Paper:" not in reading_table("ruleqa-f", results, ["bm25__symbolic"])
-    easy = {RAG: row(RAG, halves(0.5), variant="degenerate")}
-    assert "reaches recall 80.6." in reading_table("ruleqa-f", easy, [RAG])

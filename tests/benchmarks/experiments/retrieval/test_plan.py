@@ -9,25 +9,24 @@ import numpy as np
 import pytest
 
 from benchmarks.common.bench import Bench
+from benchmarks.common.published import paper_recall
+from benchmarks.common.results import TEN
 from benchmarks.experiments.command import main
 from benchmarks.experiments.matrix.rows import (
     CONTROLS,
-    FUSIONS,
     PAIRS,
     PAPER_BEST,
     ROWS,
-    paper_values,
     row,
 )
 from benchmarks.experiments.matrix.tables import RETRIEVAL
 from benchmarks.experiments.retrieval.fusion import fused, run_fusion
 from benchmarks.experiments.retrieval.plan import Plan, rule_bank, run_retrieval_table
 from benchmarks.experiments.retrieval.report import report_retrieval
-from benchmarks.experiments.retrieval.runs import MemoizedRetriever, run_row, train
+from benchmarks.experiments.retrieval.runs import MemoizedRetriever, run_row
 from benchmarks.experiments.retrieval.tables import COMPARED, comparison_table, results_of
+from benchmarks.stages.search_results import SearchResults
 from rulerag.assembly.presets import method
-from rulerag.errors import ConfigError
-from rulerag.evaluation import SearchResults
 from rulerag.io import read_json, write_json
 from rulerag.retrieval.lexical.bm25 import BM25Retriever
 from rulerag.ruleqa.builder import RuleQASettings, build
@@ -63,20 +62,20 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Plan:
     )
 
 
+FEW = (
+    *("bm25", "bm25-guided", "bm25-pooled", "symbolic", "dense-guided"),
+    *("dense-ssft", "dense-guided-rgft", "dense-pooled-ssft"),
+)
+"""One row of each kind."""
+
+
 @pytest.fixture(scope="module")
 def bench(plan: Plan) -> Bench:
-    """With every row of Table 2 that needs no Java."""
-    made = plan.bench("ruleqa-i")
+    """With some rows of Table 2, and what they are fused to."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RULERAG_CACHE", str(plan.out / "cache"))
-        for one in (*ROWS, *CONTROLS):
-            if "lucene" not in one.name:
-                if one.training:
-                    train(made, one.training, 0)
-                run_row(made, one, "balanced")
-        for members in FUSIONS:
-            run_fusion(made, [row(name) for name in members], "balanced")
-    return made
+        run_retrieval_table(RETRIEVAL["table2-retrieval"], dataclasses.replace(plan, rows=FEW))
+    return plan.bench("ruleqa-i")
 
 
 def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
@@ -94,11 +93,11 @@ def test_a_row_that_lacks_a_measure_is_measured_again_from_what_was_found(
     del old["training"]
     write_json(record, old)
     assert run_row(bench, one, "balanced", open_retriever=no_search) == whole
-    fusion = [row("bm25-guided"), row("symbolic")]
     fused_record = bench.place("bm25-guided+symbolic", "balanced")
     whole = read_json(f"{fused_record}.json")
     write_json(f"{fused_record}.json", {**whole, "metrics": {}})
-    assert run_fusion(bench, fusion, "balanced")["metrics"] == whole["metrics"]
+    again = run_fusion(bench, [row("bm25-guided"), row("symbolic")], "balanced")
+    assert again["metrics"] == whole["metrics"]
 
 
 def test_plain_results_are_their_own_union_and_fuse_to_themselves(tmp_path: Path) -> None:
@@ -122,15 +121,15 @@ def test_rule_banks_share_out_every_rule(bench: Bench) -> None:
 
 def test_a_finished_row_stands_and_a_changed_one_is_run_again(bench: Bench) -> None:
     one = row("bm25-guided")
-    place = bench.place(one.name, "balanced")
-    before = (place.parent / f"{place.name}.json").stat().st_mtime_ns
+    file = Path(f"{bench.place(one.name, 'balanced')}.json")
+    before = file.stat().st_mtime_ns
     record = run_row(bench, one, "balanced")
-    assert (place.parent / f"{place.name}.json").stat().st_mtime_ns == before
-    changed = run_row(bench, one, "balanced", overrides=["merge=rank"], tag="-rank")
-    assert changed["identity"] != record["identity"]
-    assert changed["metrics"]["answer_recall@10_union"] == pytest.approx(
-        record["metrics"]["answer_recall@10_union"]
-    ), "merging orders the union, and does not change it"
+    assert file.stat().st_mtime_ns == before
+    changed, again = (
+        run_row(bench, one, "balanced", overrides=[change], tag="-changed")
+        for change in ("merge=rank", "retriever.pool=9")
+    )
+    assert len({one["identity"] for one in (record, changed, again)}) == 3
 
 
 def test_rows_agree_with_what_they_are_made_of(bench: Bench) -> None:
@@ -150,48 +149,46 @@ def test_rows_agree_with_what_they_are_made_of(bench: Bench) -> None:
         )
 
 
-def test_the_report_shows_every_row_and_keeps_results(bench: Bench, tmp_path: Path) -> None:
+def test_the_report_shows_every_row_and_what_rules_add(bench: Bench, tmp_path: Path) -> None:
     text = report_retrieval(bench.out, tmp_path)
-    for one in (*ROWS, *CONTROLS):
-        seeds = " (1 seed)" if one.training else ""
-        assert ("lucene" in one.name) or f"| {one.title}{seeds} |" in text
-    assert "| ruleqa-i | 45.5 |" in text, "the paper's best"
-    assert "| 45.1 |" in text, "the paper's RGFT-DPR on RuleQA-I"
-    assert "R@10 entity" in text and "ten documents in all" in text
-    assert "no recall of theirs can stand here" in text, "of the baselines"
-    steps = [line.split("|")[-4].strip() for line in text.splitlines() if "SSFT (1 seed)" in line]
-    assert steps[0] in ("0 of 2", "1 of 2", "2 of 2")
+    for one in map(row, FEW):
+        assert f"| {one.title}{' (1 seed)' if one.training else ''} |" in text
+    assert "| ruleqa-i | 45.5 |" in text and "| 45.1 |" in text, "the paper's best, its RGFT-DPR"
     kept = read_json(tmp_path / "table2-retrieval" / "results.json")
-    assert set(kept["rows"]["ruleqa-i"]) >= {"bm25", "dense-guided-rgft", "dense-ssft"}
+    assert set(kept["rows"]["ruleqa-i"]) >= set(FEW)
     assert list(kept["comparisons"]) == list(COMPARED), "rules first, merging second"
     rules = {(one["ours"], one["against"]) for one in kept["comparisons"][next(iter(COMPARED))]}
-    assert rules == {(row(ours).title, row(other).title) for ours, other in PAIRS}
-    for suffix in (".png", ".json"):
-        assert (tmp_path / "figure3" / f"ruleqa-i{suffix}").stat().st_size > 500
+    pairs = [pair for pair in PAIRS if {*pair} <= {*FEW}]
+    assert rules == {(row(ours).title, row(other).title) for ours, other in pairs} != set()
+    assert all((tmp_path / "figure3" / f"ruleqa-i{end}").exists() for end in (".png", ".json"))
     assert not (tmp_path / "table5").exists(), "nothing was run for it"
+    results = results_of(bench.out / "rows" / bench.name / "balanced")
+    same = {**results, "dense-ssft": results["dense-guided-rgft"]}
+    _, (line,) = comparison_table({"ruleqa-i": same}, [("dense-guided-rgft", "dense-ssft", TEN)])
+    assert (line["p"], line["seeds_ahead"], line["better"]) == (1.0, "0 of 1", "within chance")
 
 
-def test_chosen_rows_and_a_fusion_of_what_stands(plan: Plan, bench: Bench, tmp_path: Path) -> None:
-    few = dataclasses.replace(plan, out=tmp_path, rows=("bm25-guided", "symbolic"), sample=5)
-    run_retrieval_table(RETRIEVAL["table2-retrieval"], few)
-    stands = results_of(tmp_path / "rows" / "ruleqa-i" / "balanced")
-    assert list(stands) == ["bm25-guided", "symbolic", "bm25-guided+symbolic"]
-    assert stands["symbolic"].records[0]["num_queries"] == 5
-    with pytest.raises(ConfigError, match="symbolic"):
-        run_retrieval_table(RETRIEVAL["table4"], dataclasses.replace(few, rows=("symbolical",)))
-
-
-def test_queries_that_need_no_rule_stand_apart(plan: Plan, bench: Bench, tmp_path: Path) -> None:
+def test_chosen_rows_of_queries_that_need_no_rule_stand_apart(
+    plan: Plan, bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     settings = RuleQASettings(num_queries=30, miner="tlogic", min_support=5, min_confidence=0.1)
     graph = World.generate(3000, seed=5).graph
     easy = build("ruleqa-i", graph, settings=settings, variant="degenerate")
     easy.save(plan.datasets / "ruleqa-i-degenerate")
-    few = dataclasses.replace(plan, out=tmp_path, rows=("bm25", "bm25-guided"))
-    run_retrieval_table(RETRIEVAL["table5"], few)
-    assert set(results_of(tmp_path / "rows" / "ruleqa-i" / "degenerate")) == {*few.rows}
-    assert not (tmp_path / "rows" / "ruleqa-i" / "balanced").exists()
-    text = report_retrieval(tmp_path, tmp_path / "save")
+    common = ["--datasets", str(plan.datasets), "--benchmarks", "ruleqa-i", "--retrieval-only"]
+    command = ["run", "table5", "--out", str(tmp_path), *common, "--rows"]
+    assert main([*command, "bm25", "bm25-guided"]) == 0
+    text = capsys.readouterr().out
     assert "# Table 5" in text and "# Table 2" not in text
+    assert set(results_of(tmp_path / "rows/ruleqa-i/degenerate")) == {"bm25", "bm25-guided"}
+    assert not (tmp_path / "rows" / "ruleqa-i" / "balanced").exists()
+    for words, named in (
+        ([*command, "bm52"], "bm25"),
+        (["run", "table7", "--out", str(tmp_path)], "table5"),
+        (["run", "table4", "--out", str(tmp_path), "--benchmarks", "ruleqa-z"], "ruleqa-y"),
+    ):
+        assert main(words) == 2
+        assert named in capsys.readouterr().err
 
 
 @pytest.mark.slow  # it trains a retriever for each bank
@@ -213,17 +210,6 @@ def test_every_bank_is_learned_and_asked(
     assert (tmp_path / "save" / "figure5" / "ruleqa-i.png").stat().st_size > 500
 
 
-def test_comparisons_of_a_row_with_itself_find_nothing(bench: Bench) -> None:
-    results = results_of(bench.out / "rows" / bench.name / "balanced")
-    same = {**results, "dense-ssft": results["dense-guided-rgft"]}
-    _, rows = comparison_table(
-        {"ruleqa-i": same}, [("dense-guided-rgft", "dense-ssft", "answer_recall@10")]
-    )
-    line = next(r for r in rows if r["against"] == results["dense-guided-rgft"].title)
-    assert line["p"] == 1.0 and line["seeds_ahead"] == "0 of 1"
-    assert line["better"] == "within chance"
-
-
 def test_searches_are_made_once(bench: Bench) -> None:
     retriever = BM25Retriever(bench.dataset.corpus)
     queries = bench.queries("balanced")[:5]
@@ -240,15 +226,5 @@ def test_every_row_has_an_experiment_file_and_the_papers_numbers_are_known() -> 
         assert method(f"{one.name}__symbolic", turn)["metadata.benchmark"] == turn
     for one in ROWS:
         if one.paper is not None:
-            assert set(paper_values(*one.paper)) == set(PAPER_BEST)
-    assert paper_values("2", "RuleRAG-FT", "RGFT-DPR")["ruleqa-f"] == pytest.approx(0.951)
-
-
-def test_unknown_names_are_named(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["run", "table7", "--out", str(plan.out)]) == 2
-    message = capsys.readouterr().err
-    assert "table5" in message and "Traceback" not in message
-    with pytest.raises(ConfigError, match="ruleqa-y"):
-        plan.bench("ruleqa-z")
-    with pytest.raises(ConfigError, match="bm25"):
-        row("bm52")
+            assert all(paper_recall(one.paper, name) is not None for name in PAPER_BEST)
+    assert paper_recall(("2", "RuleRAG-FT", "RGFT-DPR"), "ruleqa-f") == pytest.approx(0.951)

@@ -1,1 +1,0 @@
-"""What candidate scorers find, alone and joined, and what each adds."""

@@ -1,0 +1,1 @@
+"""Runs of one stage: their records on disk, what they found or answered, and its measures."""
