@@ -154,7 +154,7 @@ class RuleRAGPipeline:
         else:
             retrieved = [list(documents)[: self.top_k] for documents in retrieved]
         retrieved = [
-            self._with_evidence(query, documents)
+            with_evidence(query, documents, self.statements) if query.meaning else list(documents)
             for query, documents in zip(queries, retrieved, strict=True)
         ]
         rules = self._reader_rules(selected, retrieved)
@@ -197,7 +197,7 @@ class RuleRAGPipeline:
             return self._refused(query)
         if meaning is None or (query.relation and meaning.form == "entities"):
             return None
-        corpus = self._corpus
+        corpus = self.statements
         if retrieved is not None:
             corpus = Statements([one.document for one in retrieved])
         result = execute(meaning, corpus.index)
@@ -214,18 +214,6 @@ class RuleRAGPipeline:
         completion = Completion(f"cannot be answered: {query.refusal}")
         return Answer(query, completion, fingerprints=self.fingerprints)
 
-    def _with_evidence(
-        self, query: Query, documents: Sequence[ScoredDocument]
-    ) -> list[ScoredDocument]:
-        """The documents behind those that state what is asked, where its meaning is known."""
-        if query.meaning is None:
-            return list(documents)
-        stated = execute(query.meaning, self._corpus.index).places
-        found = {one.document.id: one for one in documents}
-        evidence = _ranked(self._corpus.documents[place] for place in stated)
-        first = [found.pop(one.document.id, one) for one in evidence]
-        return [replace(one, rank=n) for n, one in enumerate((*first, *found.values()), start=1)]
-
     def _inferred(self, query: Query) -> Answer | None:
         """The answer to a question of several parts, where rules lead to those that no fact states.
 
@@ -240,7 +228,7 @@ class RuleRAGPipeline:
         documents: dict[str, Document] = {}
         rules: dict[str, Rule] = {}
         for size, atom in enumerate(atoms, start=1):
-            index = ExtendedIndex(self._corpus.index, facts)
+            index = ExtendedIndex(self.statements.index, facts)
             part = replace(meaning, atoms=tuple(atoms[:size]), wanted="", form="time")
             if next(solve(part, index), None):
                 continue
@@ -263,10 +251,10 @@ class RuleRAGPipeline:
                         if one.document.id in candidate.document_ids
                     }
                     rules |= {one.id: one for one in answer.rules if one.id in candidate.rule_ids}
-        result = execute(meaning, ExtendedIndex(self._corpus.index, facts))
+        result = execute(meaning, ExtendedIndex(self.statements.index, facts))
         if not result.values or not rules:
             return None
-        stated = [self._corpus.documents[place] for place in result.places if place >= 0]
+        stated = [self.statements.documents[place] for place in result.places if place >= 0]
         documents = {one.id: one for one in stated} | documents
         text = ", ".join(values_in_words(result, self.labels))
         candidate = Candidate(text, 1.0, tuple(documents), tuple(rules))
@@ -275,7 +263,7 @@ class RuleRAGPipeline:
         return Answer(query, completion, evidence, tuple(rules.values()), self.fingerprints)
 
     @cached_property
-    def _corpus(self) -> Statements:
+    def statements(self) -> Statements:
         """What the corpus states, as far as the retriever knows it."""
         known = getattr(self.retriever, "statements", None)
         documents = getattr(self.retriever, "documents", ())
@@ -284,7 +272,7 @@ class RuleRAGPipeline:
     def _stated(self, request: GenerationRequest, completion: Completion) -> dict[str, Any]:
         if request.groundings is None:
             return {}
-        corpus = self._corpus if self._corpus.documents else Statements(request.documents)
+        corpus = self.statements if self.statements.documents else Statements(request.documents)
         return compare(completion.text, request.groundings, corpus, self.labels)
 
     def _reader_rules(
@@ -300,6 +288,25 @@ class RuleRAGPipeline:
             found = {rule_id for scored in documents for rule_id in scored.rule_ids}
             kept.append([rule for rule in rules if rule.id in found])
         return kept
+
+
+def with_evidence(
+    query: Query, documents: Sequence[ScoredDocument], corpus: Statements
+) -> list[ScoredDocument]:
+    """Found documents behind those that state what is asked, where a question's meaning is known.
+
+    Args:
+        query: the question.
+        documents: what was found for it, best first.
+        corpus: what the documents of the corpus state.
+    """
+    if query.meaning is None:
+        return list(documents)
+    found = {one.document.id: one for one in documents}
+    stated = execute(query.meaning, corpus.index).places
+    evidence = _ranked(corpus.documents[place] for place in stated)
+    first = [found.pop(one.document.id, one) for one in evidence]
+    return [replace(one, rank=n) for n, one in enumerate((*first, *found.values()), start=1)]
 
 
 def _ranked(documents: Iterable[Document]) -> list[ScoredDocument]:

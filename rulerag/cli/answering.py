@@ -34,7 +34,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
-from rulerag.linking import LinkedQuestion, QuestionLinker, Reading, ReadingJudge
+from rulerag.linking import LinkedQuestion, QueryWriter, QuestionLinker, Reading
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
@@ -149,7 +149,7 @@ def _check_target(
     """
     if options.language_model is not None and dataset is None:
         raise ConfigError(
-            "weighs what a question about a dataset may mean",
+            "writes what a question about a dataset means",
             key="language_model",
             hint="ask one in words with --dataset FOLDER, or leave it out",
         )
@@ -200,7 +200,7 @@ def _linker(dataset: RuleQADataset, config: Config, options: PipelineOptions) ->
         encoder = load_encoder(options.encoder)
     model = None
     if options.language_model is not None:
-        name, asked = options.language_model, ReadingJudge.PROMPT
+        name, asked = options.language_model, QueryWriter.PROMPT
         model = make_generator(preset("", generator=name, model_settings=asked))
     return QuestionLinker.of_folder(place, dataset, encoder=encoder, language_model=model)
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from rulerag.errors import CutCompletionError, EmptyCompletionError, RefusedCompletionError
 from rulerag.io import excerpt, fingerprint_object, to_json
-from rulerag.linking import ReadingJudge
+from rulerag.linking import QueryWriter
 from rulerag.protocols import Generator
 from rulerag.types import GenerationRequest, Query
 
@@ -62,7 +62,7 @@ class ModelExtractor:
         num_asked: how many questions the model answered now; the others were in the cache.
     """
 
-    PROMPT: Mapping[str, Any] = ReadingJudge.PROMPT
+    PROMPT: Mapping[str, Any] = QueryWriter.PROMPT
     """What the configuration of a local model needs beside its name: statements follow as text."""
 
     @staticmethod

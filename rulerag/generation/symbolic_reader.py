@@ -108,6 +108,8 @@ class SymbolicReader:
 
     def _read(self, request: GenerationRequest) -> Completion:
         query = request.query
+        if query.refusal:
+            return Completion(f"cannot be answered: {query.refusal}")
         if query.meaning is not None:
             statements = Statements(request.documents)
             result = execute(query.meaning, statements.index)

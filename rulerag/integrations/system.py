@@ -22,7 +22,7 @@ from rulerag.assembly import (
 )
 from rulerag.errors import ConfigError
 from rulerag.linking import QuestionLinker
-from rulerag.pipeline import RuleRAGPipeline
+from rulerag.pipeline import RuleRAGPipeline, with_evidence
 from rulerag.protocols import Retriever, RuleSelector
 from rulerag.retrieval.base import check_top_k
 from rulerag.ruleqa import RuleQADataset
@@ -77,18 +77,19 @@ class System:
         return linked.query()
 
     def search(self, text: str, top_k: int | None = None) -> list[tuple[Document, dict[str, Any]]]:
-        """The documents for a question, best first, each with its metadata.
+        """The documents for a question, best first, each with its metadata; none if it is refused.
 
         Args:
             text: the question.
             top_k: how many at most; those of the system when None.
-
-        Raises:
-            UnknownNameError: the question names nobody that the dataset knows.
         """
         with self._lock:
             query = self.query(text)
+            if query.refusal:
+                return []
             (results,) = self.retriever.retrieve([query], self.top_k if top_k is None else top_k)
+            if self.pipeline is not None:
+                results = with_evidence(query, results, self.pipeline.statements)
             (rules,) = self._selector.select([query]) if self._selector else ([],)
         texts = {rule.id: rule.text for rule in rules}
         return [(scored.document, metadata_of(scored, texts)) for scored in results]
@@ -104,7 +105,6 @@ class System:
         Raises:
             ConfigError: there is no pipeline.
             DataFormatError: ``facts`` in the metadata are no facts.
-            UnknownNameError: the question names nobody that the dataset knows.
         """
         if self.pipeline is None:
             raise ConfigError(

@@ -4,8 +4,8 @@ Read :mod:`~rulerag.linking.linker` first: it finds names and times
 (:mod:`~rulerag.linking.words`) and what is wanted (:mod:`~rulerag.linking.forms`), and looks for
 the simplest query that accounts for every other word (:mod:`~rulerag.linking.derivations`), step
 by step (:mod:`~rulerag.linking.steps`). Examples say how relations are asked
-(:mod:`~rulerag.linking.examples`), and a language model may weigh what is left open
-(:mod:`~rulerag.linking.judge`). :mod:`~rulerag.linking.selector` guides retrieval by it.
+(:mod:`~rulerag.linking.examples`), and a language model may write what words leave open
+(:mod:`~rulerag.linking.writer`). :mod:`~rulerag.linking.selector` guides retrieval by it.
 """
 
 from typing import TYPE_CHECKING
@@ -14,12 +14,12 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.linking.examples import LinkedExample, read_examples
-    from rulerag.linking.judge import ReadingJudge, weighed
     from rulerag.linking.linker import LinkedQuestion, QuestionLinker, Reading
     from rulerag.linking.selector import LinkedSelector
     from rulerag.linking.words.classes import INVERSE, stem
     from rulerag.linking.words.dates import stated_times
     from rulerag.linking.words.documents import link_mentions
     from rulerag.linking.words.mentions import MentionFinder, spellings
+    from rulerag.linking.writer import QueryWriter
 else:
     __getattr__ = lazy_names(__name__)

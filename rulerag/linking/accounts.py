@@ -42,6 +42,7 @@ ruler
 """
 _HUMAN = tuple(_HUMAN_LIST.split())
 _HUMAN_ALIKE, _HUMAN_ENDINGS = 0.26, ("er", "or", "ist", "ian", "ant", "man", "ee")
+_PARTICIPLES = ("ed", "ing")
 _SITUATED = ("based", "located", "situated", "find", "found")
 
 
@@ -110,6 +111,8 @@ class Accounts:
         word, people = question.tokens[token].word, self._kinds.people(role)
         if word in ANYTHING:
             return True
+        if word.endswith(_PARTICIPLES) and token not in question.kind_places:
+            return False
         relation = role.removeprefix(INVERSE)
         said = self.alike(question, token, relation) >= _ALIKE or any(
             thesaurus().is_kind(word, one) for one in self._words[relation]
@@ -200,14 +203,16 @@ class Accounts:
                 question, token, step.role
             ):
                 kinds += 1
+            elif any(thesaurus().is_kind(word, one) for one in self._words[step.relation]):
+                continue  # "films" is no condition on what was directed
             else:
                 left.append(word)
         if relation or kinds:
             there = self._kinds.people(step.role) <= _PLACES_THERE
             needless = LIGHT_VERBS | ANYTHING | (frozenset(_SITUATED) if there else frozenset())
             left = [word for word in left if word not in needless]
-        if left and step.meaning >= _MEANING:
-            relation, left = relation + len(left), []
+        if question.by_meaning and left and not relation and step.meaning >= _MEANING:
+            relation, left = len(left), []
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
 
     def kind_says(self, question: Question, token: int | None, role: str, *, where: bool) -> bool:
@@ -228,7 +233,7 @@ class Accounts:
         return max(named, self._kinds.stated(word, role) if word not in ANYTHING else 0.0) >= _KIND
 
     def nearest(self, question: Question, left: Sequence[str], steps: Sequence[Step]) -> list[str]:
-        """The three relations that come nearest to words that nothing accounts for."""
+        """The relations, those first that come nearest to words that nothing accounts for."""
         tokens = [n for n, token in enumerate(question.tokens) if token.word in left]
         best = {step.relation: -n for n, step in reversed(list(enumerate(steps)))}
 
@@ -236,7 +241,7 @@ class Accounts:
             likeness = [self.alike(question, token, name) for token in tokens]
             return max(likeness, default=0.0), best.get(name, -len(best) - 1)
 
-        return sorted(self._words, key=lambda name: (*(-one for one in near(name)), name))[:3]
+        return sorted(self._words, key=lambda name: (*(-one for one in near(name)), name))
 
 
 @lru_cache(maxsize=200_000)

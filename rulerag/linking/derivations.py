@@ -162,9 +162,10 @@ class DerivationSearch:
             whole = [one for one in found if not one.left]
             stated = [one for one in whole if form == "yes or no" or self.is_stated(one, *period)]
             if depth == 0 and len(terms) == 1 and whole and form not in ("yes or no", "time"):
-                stated = self._not_another(whole, stated)
-                if not stated:
-                    return [max(whole, key=_by_words)], tried
+                best = max(whole, key=_by_words)
+                stated = self._not_another(best, stated)
+                if not stated and self._is_usual(best, terms[0]):
+                    return [best], tried
             if stated:
                 return stated, tried
             unknown += [one for one in whole if len(one.atoms) == 1]
@@ -180,13 +181,12 @@ class DerivationSearch:
         return next(solve(query, self._index), None) is not None
 
     @staticmethod
-    def _not_another(whole: Sequence[Derivation], stated: Sequence[Derivation]) -> list[Derivation]:
+    def _not_another(best: Derivation, stated: Sequence[Derivation]) -> list[Derivation]:
         """Stated readings that may stand in for the likeliest by words, where that is not stated.
 
         What the facts state is no reason to understand another relation, or the other end of the
         same one where the order of words is sure.
         """
-        best = max(whole, key=_by_words)
         if best in stated or best.step is None:
             return list(stated)
         found = []
@@ -200,6 +200,11 @@ class DerivationSearch:
                 fits = near or one.exact >= max(best.exact, _SAME)
             found += [one] * fits
         return found
+
+    def _is_usual(self, one: Derivation, term: Term) -> bool:
+        """Whether what is asked of a name is known of others like it."""
+        fits, _ = self._scorer.roles.fits(*term.entities)
+        return one.step is None or fits.get(one.step.asked, 0.0) >= _UNKNOWN_SHARE
 
     # --- whole questions and phrases -----
 
@@ -320,10 +325,10 @@ class DerivationSearch:
             cuts.append(joints[:1] or range(one.last, other.first + 1))
         variable = self._variable()
         for cut in product(*cuts):
-            bounds = [first, *cut, last]
+            bounds = pairwise([first, *cut, last])
             options = [
-                list(self._conditions(question, *bounds[n : n + 2], term, terms))[:_CONDITIONS]
-                for n, term in enumerate(terms)
+                list(self._conditions(question, start, end, term, terms))[:_CONDITIONS]
+                for (start, end), term in zip(bounds, terms, strict=True)
             ]
             for chosen in product(*options):
                 atoms = tuple(

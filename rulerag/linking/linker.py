@@ -13,8 +13,6 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, Phrases, query_text, stated_facts
 from rulerag.kg.grounding import FactIndex, execute
@@ -22,14 +20,14 @@ from rulerag.linking.accounts import Accounts
 from rulerag.linking.derivations import Derivation, DerivationSearch, Term, unaccounted
 from rulerag.linking.examples import FILE, LinkedExample, read_examples
 from rulerag.linking.forms import AskedForm, asked_form
-from rulerag.linking.judge import ReadingJudge
 from rulerag.linking.question import Question
-from rulerag.linking.relations import SOMETHING, Doubles, RelationRanker, weights_of
-from rulerag.linking.roles import AnswerKind, Kinds, Roles
+from rulerag.linking.relations import SOMETHING, RelationRanker
+from rulerag.linking.roles import Kinds, Roles
 from rulerag.linking.steps import StepScorer
 from rulerag.linking.words.classes import INTERROGATIVES, INVERSE, SHARING
 from rulerag.linking.words.dates import AskedPeriod, asked_period
 from rulerag.linking.words.mentions import MentionFinder, Named, spellings
+from rulerag.linking.writer import QueryWriter
 from rulerag.queries import ConjunctiveQuery, Form
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
@@ -43,6 +41,7 @@ if TYPE_CHECKING:
 _LEAST_SURE = 0.5
 # How many entities of one name and readings are looked at, and the least likely that is named.
 _CHOICES, _READINGS, _LEAST = 4, 6, 0.001
+_NEAREST = 3
 # Words that may be names or not: beyond so many all are names.
 _DOUBTFUL = 3
 _FUTURE = re.compile(
@@ -142,12 +141,9 @@ class QuestionLinker:
         phrases: more ways to say a relation, by raw name.
         examples: questions with the relation that they ask for; their words say it from then on.
         encoder: compares meanings of relations; letters and words alone when None.
-        language_model: weighs what a question about one name may mean; see
-            :class:`~rulerag.linking.judge.ReadingJudge`.
+        language_model: writes the query of a question whose words alone do not explain it; see
+            :class:`~rulerag.linking.writer.QueryWriter`.
         max_readings: how many readings of a question are kept.
-
-    Raises:
-        ConfigError: the language model cannot score texts.
     """
 
     def __init__(
@@ -166,10 +162,8 @@ class QuestionLinker:
         self.phrases = phrases or {}
         self.examples = tuple(examples)
         self._labels, self._aliases = dataset.labels, dataset.aliases
-        self._calendar = Calendar(**dataset.calendar) if dataset.calendar else None
-        self._judge: ReadingJudge | None = None
-        if language_model is not None:
-            self._judge = ReadingJudge(language_model, self._phrases)
+        self.calendar = Calendar(**dataset.calendar) if dataset.calendar else None
+        self._writer = None if language_model is None else QueryWriter(language_model)
 
     @cached_property
     def _phrases(self) -> Phrases:
@@ -195,7 +189,6 @@ class QuestionLinker:
 
         Raises:
             DataFormatError: an example is wrong; names file, line and key.
-            ConfigError: the language model cannot score texts.
         """
         file = Path(folder) / FILE if folder is not None else None
         if file is None or not file.is_file():
@@ -285,13 +278,9 @@ class QuestionLinker:
         return other
 
     def with_language_model(self, generator: Generator) -> QuestionLinker:
-        """The same linker, whose readings a language model weighs.
-
-        Raises:
-            ConfigError: the model cannot score texts.
-        """
+        """The same linker, and a language model writes what words alone do not explain."""
         other = copy.copy(self)
-        other._judge = ReadingJudge(generator, self._phrases)
+        other._writer = QueryWriter(generator)
         other.__dict__.pop("fingerprint", None)
         return other
 
@@ -300,7 +289,7 @@ class QuestionLinker:
         """Names the dataset, the encoder, and every setting that changes what is understood."""
         model = getattr(self.encoder, "fingerprint", None) if self.encoder is not None else None
         known = [self.dataset.fingerprint, self.relations.texts, model, self.max_readings]
-        known += [self._judge.fingerprint] if self._judge is not None else []
+        known += [self._writer.fingerprint] if self._writer is not None else []
         return fingerprint_object(["linker", *known])
 
     def link(self, questions: Sequence[str]) -> list[LinkedQuestion]:
@@ -319,31 +308,6 @@ class QuestionLinker:
         if query is None:
             return None
         return LinkedQuestion(text, readings=(Reading(query, 1.0),), exact=True)
-
-    def signs(self, question: str) -> tuple[str, list[str], Doubles]:
-        """What speaks for each thing that a question may ask of the entity that it mentions first.
-
-        Args:
-            question: in one's own words.
-
-        Returns:
-            The entity, empty where none is mentioned; and what
-            :meth:`~rulerag.linking.steps.StepScorer.signs` gives.
-        """
-        period = self._period(question)
-        times = period.spans if period else ()
-        names = self.mentions.names(question, times)
-        if not names:
-            return "", [], np.zeros((0, len(weights_of(self.encoder))))
-        words = Question(question)
-        words.free = words.within(times)
-        named = words.within([names[0].span])
-        noun = words.asked_noun(0, len(words), named)
-        who = any(token.word in ("who", "whom", "whose") for token in words.tokens)
-        kind = AnswerKind(words.word(noun) if noun is not None else "", who)
-        text = words.only(0, len(words))
-        (entity,) = names[0].entities[:1]
-        return entity, *self._scorer.signs(text, names[0].span, [entity], kind)
 
     # --- a question in one's own words -----
 
@@ -370,12 +334,12 @@ class QuestionLinker:
         return self._understood(question, names, form, period, ahead=ahead)
 
     def _period(self, text: str) -> AskedPeriod | None:
-        return asked_period(text, self._calendar) if self._calendar else None
+        return asked_period(text, self.calendar) if self.calendar else None
 
     def _is_ahead(self, period: AskedPeriod | None, future: Sequence[tuple[int, int]]) -> bool:
         """Whether a question is about what comes after all documents."""
         now = self._parser.now
-        if self._calendar is None or now is None:
+        if self.calendar is None or now is None:
             return bool(future) and not self.dataset.prediction
         if period is not None:
             return period.since is not None and period.since >= now
@@ -395,12 +359,14 @@ class QuestionLinker:
         asked: tuple[int | None, int | None] = (None, None) if ahead else bounds
         found: list[Derivation] = []
         tried: list[Derivation] = []
-        for terms in _terms(question, names):
-            whole, every = self._search.search(question, terms, form.form, asked)
-            found += whole
-            tried += every
+        for by_meaning in (False, True)[: 1 + (self.encoder is not None)]:
+            question.by_meaning = by_meaning
+            for terms in () if found else _terms(question, names):
+                whole, every = self._search.search(question, terms, form.form, asked)
+                found += whole
+                tried += every
         if not found:
-            return LinkedQuestion(question.text, refusal=self._unsaid(question, tried))
+            return self._written(question, names, tried, bounds)
         if form.form != "yes or no" and not ahead:
             found = [one for one in found if self._search.is_stated(one, *asked)] or found
         least = min(len(one.atoms) for one in found)
@@ -425,13 +391,13 @@ class QuestionLinker:
             self.in_words(queries[0]),
             ahead=ahead,
         )
-        return linked if self._judge is None else self._judge.weigh(linked)
+        return linked
 
     def _form(self, form: Form, one: Derivation) -> Form:
         """The form of a query; a time may be the object of a relation."""
         last = one.atoms[-1]
-        is_date = form == "time" and last.object == one.wanted and self._holds_dates(last.relation)
-        return "entities" if is_date else form
+        asked = form == "time" and one.wanted.startswith("?") and last.object == one.wanted
+        return "entities" if asked and self._holds_dates(last.relation) else form
 
     def _holds_dates(self, relation: str) -> bool:
         some = list(self.index.objects(relation))[:_DATES_SEEN]
@@ -472,8 +438,8 @@ class QuestionLinker:
         asked = f"what {words} {subject} ?"
         if not relation.startswith(INVERSE):
             asked = query_text(subject, words)
-        dated = self._calendar is not None and timestamp is not None
-        time = self._calendar.format(timestamp) if dated else ""  # type: ignore[union-attr, arg-type]
+        dated = self.calendar is not None and timestamp is not None
+        time = self.calendar.format(timestamp) if dated else ""  # type: ignore[union-attr, arg-type]
         return Query(
             "question",
             f"Time {time} {asked}" if time else asked,
@@ -485,25 +451,37 @@ class QuestionLinker:
             prediction=self.dataset.prediction,
         )
 
+    def _written(
+        self,
+        question: Question,
+        names: Sequence[Named],
+        tried: Sequence[Derivation],
+        bounds: tuple[int | None, int | None],
+    ) -> LinkedQuestion:
+        """A question that words do not explain: what a language model writes, or why not."""
+        left = [word for word in unaccounted(tried) if word != "?"]
+        if not tried:  # "is Ann married": one name stands in no relation to another
+            content = question.content(0, len(question), question.named)
+            left = [question.word(n) for n in content]
+        steps = sorted((one for one in tried if one.step is not None), key=lambda one: -one.score)
+        near = self._accounts.nearest(question, left, [one.step for one in steps if one.step])
+        if self._writer is not None and all(len(name.entities) == 1 for name in names):
+            mentioned = {self._entity(one): one for name in names for one in name.entities}
+            relations = {self._label(name): name for name in near}
+            query = self._writer.write(question.text, mentioned, left, relations)
+            query = None if query is None else replace(query, since=bounds[0], until=bounds[1])
+            if query is not None and execute(query, self.index).values:
+                return LinkedQuestion(question.text, query, words=self.in_words(query))
+        some = ", ".join(map(self._label, near[:_NEAREST]))
+        words = " and ".join(map(repr, dict.fromkeys(left)))
+        said = f"nothing known is meant by {words}" if left else "no word says what is asked"
+        return LinkedQuestion(question.text, refusal=f"{said}; nearest relations: {some}")
+
     # --- in words -----
 
     def in_words(self, query: ConjunctiveQuery) -> str:
         """What a query asks, in a sentence: ``Ann works for X and X is located in ?``."""
-        return self._phrases.query(query, self._entity, self._calendar)
-
-    def _unsaid(self, question: Question, tried: Sequence[Derivation]) -> str:
-        """Why a question with a known name is not understood."""
-        left = [word for word in unaccounted(tried) if word != "?"]
-        if not tried:  # "is Ann married": one name stands in no relation to another
-            words = question.content(0, len(question), question.named)
-            left = [question.word(n) for n in words]
-        steps = sorted((one for one in tried if one.step is not None), key=lambda one: -one.score)
-        near = self._accounts.nearest(question, left, [one.step for one in steps if one.step])
-        relations = ", ".join(self._label(name) for name in near)
-        if not left:
-            return f"no word says what is asked; nearest relations: {relations}"
-        words = " and ".join(map(repr, dict.fromkeys(left)))
-        return f"nothing known is meant by {words}; nearest relations: {relations}"
+        return self._phrases.query(query, self._entity, self.calendar)
 
     def _several(
         self, queries: Sequence[ConjunctiveQuery], names: Sequence[Named], question: Question

@@ -49,11 +49,14 @@ class Question:
         text: the question.
         free: tokens that ask, or say a time: they need none.
         named: tokens of names.
+        by_meaning: whether the meaning of words as a whole may account for them, where no single
+            one says a relation.
     """
 
     text: str
     free: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
+    by_meaning: bool = False
 
     def __post_init__(self) -> None:
         self.tokens = [Token(folded(m.group()), *m.span()) for m in WORD.finditer(self.text)]

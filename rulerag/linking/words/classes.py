@@ -47,7 +47,7 @@ RELATIVES = _words("that who which whom whose where")
 DETERMINERS = _words("the a an all any every each")
 
 STOP_WORDS = (COMMON | {"and", "against", "into", "onto"} | _words("""
-about few several listed registered known called named primary main
+under towards toward through among within few several listed registered known called named primary main
 all any each every both these those there here currently nowadays today ever also exactly
 actually just too s t re d ll ve m him she they it someone anybody anyone somebody everybody
 everyone else whichever has having had get gets got being am
@@ -63,7 +63,8 @@ TITLES = _words("dr doctor mr mrs ms miss prof professor sir madam lord lady st 
 LIGHT_VERBS = _words("""
 make makes made making take takes took taken hold holds held give gives gave given get gets got
 put puts go goes went gone come comes came pay paid have keep kept set find found do done lay laid
-lie choose chose send sends sent carry carried bring brought want wants
+lie choose chose send sends sent carry carried bring brought want wants about fall
+falls fell
 """)
 """Verbs that say little beside a noun: "pay a visit"."""
 

@@ -22,13 +22,6 @@ _TIME = re.compile(
 )
 _FORMS = ("%d.%m.%Y", "%d %B %Y", "%d %b %Y", "%B %d %Y", "%b %d %Y")
 _MONTH = r"[A-Za-z]{3,9}\.?,? (?:of )?\d{4}|\d{4}-\d{2}(?!-?\d)|\d{1,2}/\d{4}"
-_PERIOD = re.compile(
-    r"[,(]?\s{0,9}\b"
-    r"(in|on|at|by|as of|during|throughout|until|till|before|the end of|the year|year)"
-    r"\s{1,9}(?:the (?:year|month of|end of) )?"
-    rf"({_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|\d{{4}})\b[,)]?",
-    re.IGNORECASE,
-)
 _MONTH_FORMS = ("%B %Y", "%b %Y", "%Y-%m", "%m/%Y")
 
 
@@ -52,49 +45,11 @@ def stated_times(text: str, calendar: Calendar) -> Iterator[tuple[int, tuple[int
             break
 
 
-class AskedTime(NamedTuple):
-    """A time that a question is about, in the steps of a calendar.
-
-    Args:
-        first: the first step of the period.
-        last: its last step, the same for one moment.
-        span: where it stands in the question, in characters.
-    """
-
-    first: int
-    last: int
-    span: tuple[int, int]
-
-
-def asked_times(text: str, calendar: Calendar) -> list[AskedTime]:
-    """The times that a question is about: those of :func:`stated_times`, then others.
-
-    A month or a year may be longer than a step of the calendar ("in December 2021"); a day in a
-    calendar of years means its year; and "before March 2020" means the step before it.
-
-    Args:
-        text: the question.
-        calendar: of the graph.
-    """
-    found = [AskedTime(time, time, span) for time, span in stated_times(text, calendar)]
-    if calendar.unit == "step":
-        return found
-    taken = [one.span for one in found]
-    for match in _PERIOD.finditer(text):
-        if any(match.start() < end and start < match.end() for start, end in taken):
-            continue
-        steps = [step for day in _days(match.group(2)) for step in _step(day, calendar)]
-        if steps and match.group(1).casefold() == "before":
-            steps = [steps[0] - calendar.step]
-        if steps:
-            found.append(AskedTime(steps[0], steps[-1], match.span()))
-    return found
-
-
+# Where a period begins and ends, by the word before a time; it is open where nothing stands.
 _BOUNDS = {
-    "before": (None, "start"), "prior to": (None, "start"), "until": (None, "end"),
-    "till": (None, "end"), "by": (None, "end"), "up to": (None, "end"),
-    "after": ("end", None), "since": ("start", None), "from": ("start", None),
+    "in": ("first", "last"), "before": ("", "before"), "prior to": ("", "before"),
+    "until": ("", "last"), "till": ("", "last"), "by": ("", "last"), "up to": ("", "last"),
+    "after": ("after", ""), "since": ("first", ""), "from": ("first", ""),
 }  # fmt: skip
 _WHEN = rf"(?:{_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|\d{{4}})"
 _RANGE = re.compile(
@@ -133,21 +88,21 @@ def asked_period(text: str, calendar: Calendar) -> AskedPeriod | None:
     if calendar.unit == "step":
         return None
     for match in _RANGE.finditer(text):
-        first, last = (_steps(written, calendar) for written in match.groups())
-        if first and last:
-            return AskedPeriod(first[0], last[-1], (match.span(),))
+        begin, end = (_steps(written, calendar) for written in match.groups())
+        if begin and end:
+            return AskedPeriod(begin[0], end[-1], (match.span(),))
     for match in _ONE.finditer(text):
         steps = _steps(match.group(2), calendar)
-        if not steps:
-            continue
-        first, last = steps[0], steps[-1]
-        start, end = _BOUNDS.get((match.group(1) or "in").casefold(), ("start", "end"))
-        outer = {"start": first, "end": last}
-        if start == "end":
-            return AskedPeriod(last + calendar.step, None, (match.span(),))
-        if end == "start":
-            return AskedPeriod(None, first - calendar.step, (match.span(),))
-        return AskedPeriod(outer.get(start or ""), outer.get(end or ""), (match.span(),))
+        if steps:
+            bounds = _BOUNDS.get((match.group(1) or "in").casefold(), _BOUNDS["in"])
+            times = {
+                "first": steps[0],
+                "last": steps[-1],
+                "before": steps[0] - calendar.step,
+                "after": steps[-1] + calendar.step,
+            }
+            since, until = (times.get(one) for one in bounds)
+            return AskedPeriod(since, until, (match.span(),))
     return None
 
 

@@ -159,7 +159,12 @@ class MentionFinder:
         parts: list[Named] = []
         for span, mentions in ranked:
             words = [word for word, start, end in tokens if span[0] <= start and end <= span[1]]
-            lower = len(words) == 1 and text[span[0]].islower()
+            written = [
+                text[start] for _, start, end in tokens if start >= span[0] and end <= span[1]
+            ]
+            lower = not any(one.isupper() or one.isdigit() for one in written) and (
+                len(words) == 1 or not self._may_slip(words)
+            )
             best = max(one.score for one in mentions)
             taken = (*(one.span for one in names), *free)
             if any(start < span[1] and span[0] < end for start, end in taken) or not any(
@@ -185,15 +190,15 @@ class MentionFinder:
         """Whether words belong to the sentence, though somebody is called so."""
         if all(word in INTERROGATIVES | AUXILIARIES | {"or"} for word in words):
             return True
-        return lower and words[0] in STOP_WORDS | SHARING | {"made"}
+        return lower and len(words) == 1 and words[0] in STOP_WORDS | SHARING | {"made"}
 
     def _inflected(self, tokens: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
         """Values in the plural: "engineers"."""
         for word, start, end in tokens:
             if word in STOP_WORDS or word.endswith(("ed", "ing")):
                 continue
-            base = next((one for one in thesaurus().bases(word)[1:] if one in self._entities), None)
-            for entity in self._entities.get(base, ()) if base else ():
+            base = next((one for one in thesaurus().bases(word)[1:] if one in self._entities), "")
+            for entity in self._entities.get(base, ()):
                 yield Mention(entity, (start, end), _INFLECTED * self._weight(base), word)
 
     def _parts_of_names(

@@ -18,8 +18,9 @@ from rulerag.assembly import (
     preset,
 )
 from rulerag.errors import ConfigError
-from rulerag.kg.grounding import FactIndex, ground
+from rulerag.kg.grounding import FactIndex, Statements, ground
 from rulerag.linking import QuestionLinker
+from rulerag.pipeline import with_evidence
 from rulerag.protocols import Generator, Retriever, RuleSelector
 from rulerag.rules import Rule
 from rulerag.types import Document, Fact, Grounding, Query, ScoredDocument
@@ -52,15 +53,13 @@ class Understood:
 
     Args:
         exact: whether it is in the benchmark's own form, which has one meaning.
-        readings: what it may mean, each in the benchmark's form with its probability, the most
-            likely first; empty where nobody known is mentioned: then nothing but the words is
-            searched, and no rule guides.
-        nearest: known names that look most like its words, where nobody is mentioned.
+        words: what it asks of the documents' facts, in a sentence.
+        refusal: why it cannot be answered; empty where it may be.
     """
 
     exact: bool
-    readings: tuple[tuple[str, float], ...]
-    nearest: tuple[str, ...] = ()
+    words: str
+    refusal: str = ""
 
 
 class Benchmark:
@@ -138,18 +137,14 @@ class Benchmark:
     def _query(self, question: str) -> Query:
         if known := self._texts.get(question.strip()):
             return known
-        found = self._linked(question)
-        if found.readings:
-            return found.asked()
-        return Query("question", question, prediction=self.dataset.prediction)
+        return self._linked(question).query()
 
     def understood(self, question: str) -> Understood:
         """What a question was taken to mean."""
         if (known := self._texts.get(question.strip())) is not None:
-            return Understood(True, ((known.text, 1.0),))
+            return Understood(True, known.text)
         found = self._linked(question)
-        read = tuple((one.query.text, one.probability) for one in found.readings)
-        return Understood(found.exact, read, found.nearest)
+        return Understood(found.exact, found.words, found.refusal)
 
     def rules(
         self, query: Query, without: Collection[str] = (), retriever: str = "guided"
@@ -173,10 +168,21 @@ class Benchmark:
         """The documents of each query, and the rules that guided its search."""
         searcher: Any = self._way(retriever)[0]
         if self._way(retriever)[1] is None:
-            return [(found, []) for found in searcher.retrieve(queries, top_k)]
+            found = searcher.retrieve(queries, top_k)
+            return [(self._with_evidence(*one), []) for one in zip(queries, found, strict=True)]
         rules = [self.rules(query, without, retriever) for query in queries]
         found = searcher.retrieve(queries, top_k, rules=rules)
-        return list(zip(found, rules, strict=True))
+        evident = map(self._with_evidence, queries, found)
+        return list(zip(evident, rules, strict=True))
+
+    def _with_evidence(
+        self, query: Query, documents: Sequence[ScoredDocument]
+    ) -> list[ScoredDocument]:
+        return with_evidence(query, documents, self._statements)
+
+    @cached_property
+    def _statements(self) -> Statements:
+        return Statements(self.dataset.corpus)
 
     def search(self, words: str, most: int = 50) -> list[Rule]:
         """Rules of the bank that hold every word, the most confident first."""

@@ -136,17 +136,10 @@ class SessionScreen:
         found = self._opened.benchmark.understood(question)
         if found.exact or not question.strip():
             return
-        if not found.readings:
-            near = " or ".join(f"“{one}”" for one in found.nearest)
-            soft(
-                "Nobody known is mentioned, so that words alone are searched and no rule guides."
-                + (f" Nearest names: {near}." if near else "")
-            )
-            return
-        (best, likely), *others = found.readings
-        text_label(f"Understood: {best} ({likely:.0%})")
-        if rest := [f"{text} ({share:.0%})" for text, share in others[:3] if share >= 0.005]:
-            soft(f"It could also mean: {'; '.join(rest)}")
+        if found.refusal:
+            soft(f"Cannot be answered: {found.refusal}. Words alone are searched.")
+        else:
+            text_label(f"Understood: {found.words}")
 
     def _draw_generator(self) -> None:
         state = self.session.state
