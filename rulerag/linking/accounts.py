@@ -41,6 +41,15 @@ person worker professional official leader relative artist performer expert sold
 ruler
 """
 _HUMAN = tuple(_HUMAN_LIST.split())
+_PERSONS_LIST = """
+nurse doctor physician judge king queen priest monk nun chef pilot spy thief guard clerk maid aunt
+uncle cousin nephew niece mayor senator minister prince princess duke duchess earl count countess
+baron knight bishop pope saint poet novelist athlete hero captain general colonel major sergeant
+pirate vet surgeon dentist lawyer attorney magistrate sheriff detective scholar monarch emperor
+empress sultan tsar chief smith cook host guest tenant slave servant peasant noble orphan twin
+widow bride groom baby toddler teen crew staff soprano tenor pianist cellist violinist
+"""
+_PERSONS = frozenset(_PERSONS_LIST.split())
 _HUMAN_ALIKE, _HUMAN_ENDINGS = 0.26, ("er", "or", "ist", "ian", "ant", "man", "ee")
 _PARTICIPLES = ("ed", "ing")
 _SITUATED = ("based", "located", "situated", "find", "found")
@@ -261,7 +270,7 @@ def is_human(noun: str) -> bool:
     words = thesaurus()
     bases = set(words.bases(noun))
     return (
-        bool(bases & PEOPLE)
+        bool(bases & (PEOPLE | _PERSONS))
         or any(base.endswith(_HUMAN_ENDINGS) for base in bases)
         or any(words.alike(noun, one) >= _HUMAN_ALIKE for one in _HUMAN)
     )

@@ -164,7 +164,7 @@ class DerivationSearch:
             if depth == 0 and len(terms) == 1 and whole and form not in ("yes or no", "time"):
                 best = max(whole, key=_by_words)
                 stated = self._not_another(best, stated)
-                if not stated and self._is_usual(best, terms[0]):
+                if not stated and self.is_usual(best, *terms[0].entities):
                     return [best], tried
             if stated:
                 return stated, tried
@@ -201,9 +201,9 @@ class DerivationSearch:
             found += [one] * fits
         return found
 
-    def _is_usual(self, one: Derivation, term: Term) -> bool:
-        """Whether what is asked of a name is known of others like it."""
-        fits, _ = self._scorer.roles.fits(*term.entities)
+    def is_usual(self, one: Derivation, *entities: str) -> bool:
+        """Whether what a derivation asks in one step is known of others like some entities."""
+        fits, _ = self._scorer.roles.fits(*entities)
         return one.step is None or fits.get(one.step.asked, 0.0) >= _UNKNOWN_SHARE
 
     # --- whole questions and phrases -----

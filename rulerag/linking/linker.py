@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Chosen on validation questions: see benchmarks/asking. Below this probability of its answer a
 # question is taken to mean several things.
-_LEAST_SURE = 0.5
+_LEAST_SURE = 0.51
 # How many entities of one name and readings are looked at, and the least likely that is named.
 _CHOICES, _READINGS, _LEAST = 4, 6, 0.001
 _NEAREST = 3
@@ -329,7 +329,8 @@ class QuestionLinker:
             near = " or ".join(repr(self._entity(one)) for one in self.mentions.nearest(text))
             hint = f"; nearest names: {near}" if near else ""
             return LinkedQuestion(text, refusal=f"nobody known is mentioned{hint}")
-        question = Question(text, set())
+        question = Question(text)
+        question.asking = question.within(form.spans)
         question.free = question.within((*form.spans, *times, *future)) | _either(question)
         return self._understood(question, names, form, period, ahead=ahead)
 
@@ -368,7 +369,7 @@ class QuestionLinker:
         if not found:
             return self._written(question, names, tried, bounds)
         if form.form != "yes or no" and not ahead:
-            found = [one for one in found if self._search.is_stated(one, *asked)] or found
+            found = self._known(found, names, asked)
         least = min(len(one.atoms) for one in found)
         found = [one for one in found if len(one.atoms) == least]
         excluded = self._excluded(question, names)
@@ -392,6 +393,25 @@ class QuestionLinker:
             ahead=ahead,
         )
         return linked
+
+    def _known(
+        self,
+        found: Sequence[Derivation],
+        names: Sequence[Named],
+        period: tuple[int | None, int | None],
+    ) -> list[Derivation]:
+        """The derivations that facts know something of, all where they know nothing of any.
+
+        Of an ambiguous name those stay that are usual for one who may be meant.
+        """
+        open_ = {one for name in names if len(name.entities) > 1 for one in name.entities}
+        stated = [
+            one
+            for one in found
+            if self._search.is_stated(one, *period)
+            or (open_ and one.step is not None and self._search.is_usual(one, *open_))
+        ]
+        return stated or list(found)
 
     def _form(self, form: Form, one: Derivation) -> Form:
         """The form of a query; a time may be the object of a relation."""

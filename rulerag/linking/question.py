@@ -47,13 +47,15 @@ class Question:
 
     Args:
         text: the question.
-        free: tokens that ask, or say a time: they need none.
+        asking: tokens that ask: "how many", "list".
+        free: those that need no account: they ask, or say a time.
         named: tokens of names.
         by_meaning: whether the meaning of words as a whole may account for them, where no single
             one says a relation.
     """
 
     text: str
+    asking: set[int] = field(default_factory=set)
     free: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
     by_meaning: bool = False
@@ -142,7 +144,7 @@ class Question:
         """The noun behind "which", "what", "how many" or "list": the kind that is asked for."""
         for token in range(first, last):
             asks = self.word(token) in ("which", "what") or (
-                token in self.free and token + 1 < last and token + 1 not in self.free
+                token in self.asking and token + 1 < last and token + 1 not in self.free
             )
             if not asks or self.word(token - 1) == "or":
                 continue

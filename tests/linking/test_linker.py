@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from rulerag.errors import DataFormatError, UnknownNameError
+from rulerag.errors import DataFormatError
 from rulerag.linking import INVERSE, QuestionLinker
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, parse_question
 from rulerag.types import Document, Fact
@@ -38,6 +37,9 @@ def test_questions_in_ones_own_words(
     assert not found.exact and (best.subject, best.relation) == (entity, relation)
     assert found.readings[0].asks_for_subject is relation.startswith(INVERSE)
     assert found.query().relations[0][0] == relation
+    (atom,) = found.meaning.atoms if found.meaning else ()
+    known = atom.object if relation.startswith(INVERSE) else atom.subject
+    assert (known, atom.relation) == (entity, relation.removeprefix(INVERSE))
     assert sum(one.probability for one in found.readings) <= 1 + 1e-9
     shares = [one.probability for one in found.readings]
     assert shares == sorted(shares, reverse=True) and len(shares) <= linker.max_readings
@@ -51,29 +53,36 @@ def test_the_exact_form_is_what_it_was(linker: QuestionLinker, people: RuleQADat
 
 
 @pytest.mark.parametrize(
-    ("when", "time"),
+    ("when", "since", "until"),
     [
-        ("on 2020-01-04", 3),
-        ("on 4 January 2020", 3),
-        ("on January 4th, 2020", 3),
-        ("on 04.01.2020", 3),
-        ("in January 2020", 4),  # as far as it is known
-        ("during 2020", 4),
-        ("in Dec. 2019", -1),
-        ("in the year 2019", -1),
-        ("before 3 January 2020", 1),
-        ("before 2020", -1),
-        ("in February 2020", 59),
-        ("by 02/2020", 59),
-        ("", 4),
-        ("in 20202", 4),
-        ("in Smarch 2020", 4),
+        ("on 2020-01-04", 3, 3),
+        ("on 4 January 2020", 3, 3),
+        ("on January 4th, 2020", 3, 3),
+        ("on 04.01.2020", 3, 3),
+        ("in January 2020", 0, 30),
+        ("during 2020", 0, 365),
+        ("in the year 2020", 0, 365),
+        ("before 3 January 2020", None, 1),
+        ("after 3 January 2020", 3, None),
+        ("since 3 January 2020", 2, None),
+        ("between 2 January 2020 and 3 January 2020", 1, 2),
+        ("", None, None),
     ],
 )
-def test_the_time_of_a_question(linker: QuestionLinker, when: str, time: int) -> None:
+def test_the_time_of_a_question(
+    linker: QuestionLinker, when: str, since: int | None, until: int | None
+) -> None:
     (found,) = linker.link([f"Who did Anna Meyer work for {when}?"])
-    assert found.query().timestamp == time
-    assert found.query().relation == "works_for"
+    assert found.ahead or (found.meaning is not None)
+    bounds = (found.meaning.since, found.meaning.until) if found.meaning else (None, None)
+    assert bounds == ((None, None) if found.ahead else (since, until))
+    assert found.readings[0].relation == "works_for"
+
+
+@pytest.mark.parametrize("when", ["in 20202", "in Smarch 2020"])
+def test_what_is_no_time_is_refused(linker: QuestionLinker, when: str) -> None:
+    (found,) = linker.link([f"Who did Anna Meyer work for {when}?"])
+    assert when.split()[1].casefold() in found.refusal
 
 
 @pytest.mark.parametrize(
@@ -81,7 +90,6 @@ def test_the_time_of_a_question(linker: QuestionLinker, when: str, time: int) ->
     [
         ("Who does Anna Meyer work for?", False),
         ("Who did Anna Meyer work for on 2 January 2020?", False),
-        ("Who did Anna Meyer work for in 2020?", False),
         ("Who did Anna Meyer work for on 5 January 2020?", True),
         ("Who does Anna Meyer work for in February 2020?", True),
         ("Who will Anna Meyer work for?", True),
@@ -92,8 +100,8 @@ def test_what_is_stated_is_asked_for_unless_the_question_looks_ahead(
     linker: QuestionLinker, text: str, ahead: bool
 ) -> None:
     (found,) = linker.link([text])
-    assert found.ahead is ahead and found.query().prediction
-    assert found.asked() == replace(found.query(), prediction=ahead)
+    assert found.ahead is ahead and found.query().prediction is ahead
+    assert (found.query().meaning is None) is ahead
 
 
 def test_a_name_does_not_look_ahead() -> None:
@@ -103,6 +111,7 @@ def test_a_name_does_not_look_ahead() -> None:
         queries={},
         labels={"entities": {"Will_Next": "Will Next"}, "relations": {"works_for": "works for"}},
         info=DatasetInfo(calendar={"unit": "day", "origin": "2020-01-01", "step": 1}),
+        prediction=True,
     )
     found = QuestionLinker(dataset).link(
         ["Who does Will Next work for?", "Who will Will Next work for?"]
@@ -110,38 +119,40 @@ def test_a_name_does_not_look_ahead() -> None:
     assert [one.ahead for one in found] == [False, True]
 
 
-def test_an_ambiguous_name_gives_choices(linker: QuestionLinker) -> None:
+def test_an_ambiguous_name_may_not_matter(linker: QuestionLinker) -> None:
     (found,) = linker.link(["What does the citizen protest against?"])
-    assert {one.query.subject for one in found.choices()} == {"Citizen_(India)", "Citizen_(Peru)"}
+    assert {one.query.subject for one in found.readings} == {"Citizen_(India)", "Citizen_(Peru)"}
+    assert not found.refusal  # both protest against the same firm
     (found,) = linker.link(["What does the citizen (Peru) protest against?"])
-    assert found.readings[0].query.subject == "Citizen_(Peru)" and found.choices() == []
+    assert found.readings[0].query.subject == "Citizen_(Peru)" and not found.refusal
 
 
 @pytest.mark.parametrize("text", ["Who hired Zxqwv?", "", "?!", "何ですか", "\x00\x00", "who"])
 def test_nobody_known(linker: QuestionLinker, text: str) -> None:
     (found,) = linker.link([text])
     assert found.readings == () and not found.exact
-    with pytest.raises(UnknownNameError, match="no known name"):
-        found.query()
+    assert found.query().refusal.startswith("nobody known is mentioned")
     with pytest.raises(DataFormatError, match="no date of this graph"):
         linker.link(["Time yesterday what does Anna Meyer works for ?"])
 
 
 @pytest.mark.parametrize(
-    ("text", "guessed"),
+    ("text", "word"),
     [
-        ("Who does Anna Meyer work for?", False),
-        ("Anna Meyer?", True),
-        ("Wer kennt Anna Meyer?", True),
-        ("Anna Meyer 为谁工作?", True),
-        ("من يعمل لصالح Borsig؟", True),
+        ("Anna Meyer?", "no word says what is asked"),
+        ("Wer kennt Anna Meyer?", "'kennt'"),
+        ("Is Anna Meyer married?", "'married'"),
+        ("Who works for Borsig and speaks Welsh?", "'welsh'"),
+        ("Who does Anna Meyer not work for?", "'not'"),
+        ("من يعمل لصالح Borsig؟", "nothing known is meant by"),
     ],
 )
-def test_a_relation_that_no_word_names_is_a_guess(
-    linker: QuestionLinker, text: str, guessed: bool
+def test_a_word_that_nothing_accounts_for_is_named(
+    linker: QuestionLinker, text: str, word: str
 ) -> None:
     (found,) = linker.link([text])
-    assert found.readings and found.guessed is guessed
+    assert word in found.refusal and "nearest relations: " in found.refusal
+    assert found.meaning is None and found.query().refusal == found.refusal
 
 
 @pytest.mark.parametrize(
@@ -159,33 +170,33 @@ def test_no_question_takes_long(linker: QuestionLinker, text: str) -> None:
     linker.link(["Who works for Borsig?"])
     start = time.perf_counter()
     (found,) = linker.link([text])
-    assert found.readings[0].query.subject == "Borsig"
+    assert found.refusal or found.readings[0].query.subject == "Borsig"
     assert time.perf_counter() - start < 10  # a busy machine takes one second; blanks took thirteen
 
 
 def test_a_batch_is_its_questions_one_by_one(linker: QuestionLinker) -> None:
     texts = ["Who works for Borsig?", "Who hired Zxqwv?", "what does Anna Meyer works for ?"]
-    texts += ["Who works for and protests against Borsig?", "Who works at Boorsigggg?"]
+    texts += ["Who works for Borsig and lives in Berlin?", "Who works at Boorsigggg?"]
     found = linker.link(texts)
-    assert found == [linker.link([text])[0] for text in texts]
-    assert set(list(found[3].relations())[:2]) == {"^works_for", "^protests_against"}
-    assert found[4].nearest[0] == "Borsig"
+    assert [one.words for one in found] == [linker.link([text])[0].words for text in texts]
+    assert found[3].words == "? works for Borsig and ? lives in Berlin"
+    assert "'Borsig'" in found[4].refusal
     assert linker.link([]) == []
 
 
 class _Synonyms:
-    """Vectors by which "employer" is near to working for somebody."""
+    """Vectors by which wages are near to working for somebody."""
 
     def encode(self, texts: list[str]) -> np.ndarray:
-        near = ("employer", "works for")
+        near = ("wages", "works for")
         return np.array([[1.0, float(any(w in t for w in near)) * 9] for t in texts], np.float32)
 
 
 def test_an_encoder_compares_meanings(linker: QuestionLinker) -> None:
-    text = ["What is the employer of Anna Meyer?"]
-    (found,) = linker.with_encoder(_Synonyms()).link(text)
+    text = ["Who gives wages to Anna Meyer, her employer?"]
+    assert "'wages'" in linker.link(text)[0].refusal and linker.encoder is None
+    (found,) = linker.with_encoder(_Synonyms()).link(["From whom does Anna Meyer get wages?"])
     assert found.readings[0].relation == "works_for"
-    assert linker.link(text) != [found] and linker.encoder is None
 
 
 def test_a_first_name_alone_names_those_who_have_it() -> None:
@@ -193,8 +204,10 @@ def test_a_first_name_alone_names_those_who_have_it() -> None:
     facts = [Fact(name, "works for", "Acme") for name in names]
     corpus = [Document(f"d{n}", " ".join(one[:3]), (one,)) for n, one in enumerate(facts)]
     linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
-    (found,) = linker.link(["Who does Anna work for?"])
-    assert found.readings == () and found.nearest[:2] == ("Anna Koch", "Anna Meyer")
+    two, one = linker.link(["Who does Anna work for?", "Who does Ben work for?"])
+    assert one.readings[0].query.subject == "Ben Koch"
+    # Both work for the same firm, so that it does not matter which is meant.
+    assert two.meaning is not None and not two.refusal
 
 
 def test_the_order_of_other_words_chooses_no_relation() -> None:
@@ -205,5 +218,5 @@ def test_the_order_of_other_words_chooses_no_relation() -> None:
     linker = QuestionLinker(RuleQADataset(corpus=corpus, queries={}))
     # "topics" and "type" are no verbs whose object is the film, as "directed" is in "directed by".
     topics, kind = linker.link(["which topics is Naked about", "what type of film is Safe"])
-    assert topics.readings[0].relation in ("has_tags", "has_genre")
+    assert topics.readings[0].relation == "has_tags"
     assert kind.readings[0].relation == "has_genre"

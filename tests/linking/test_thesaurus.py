@@ -81,7 +81,7 @@ def test_it_is_made_from_the_files_of_wordnet(tmp_path: Path) -> None:
 
 def test_the_shipped_verbs_are_those_of_the_shipped_thesaurus() -> None:
     package = Path(rulerag.__file__).parent
-    lines = read_text(package / "linking" / "thesaurus.txt.gz").splitlines()
+    lines = read_text(package / "linking" / "words" / "thesaurus.txt.gz").splitlines()
     assert made.verbs(lines) == read_text(package / "kg" / "verbs.txt").split()
     with pytest.raises(DataError, match="breathe"):
         made.verbs(lines[:20])

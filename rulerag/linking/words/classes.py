@@ -47,7 +47,8 @@ RELATIVES = _words("that who which whom whose where")
 DETERMINERS = _words("the a an all any every each")
 
 STOP_WORDS = (COMMON | {"and", "against", "into", "onto"} | _words("""
-under towards toward through among within few several listed registered known called named primary main
+under towards toward through among within few several listed registered known called named
+primary main
 all any each every both these those there here currently nowadays today ever also exactly
 actually just too s t re d ll ve m him she they it someone anybody anyone somebody everybody
 everyone else whichever has having had get gets got being am
