@@ -36,7 +36,7 @@ ASKED = [
 EXPLAINED = [
     ("{dated} --html {blocked}/why.html", "cannot be written"),
     ("{dated} --out - --html -", "two outputs would be mixed on standard output"),
-    ("{dated} --limit 1 --value log-probability", "SymbolicReader gives no log-probability"),
+    ("{dated} --limit 1 --value log-probability --attribution guided", "SymbolicReader gives no log-probability"),
     ("{dated} --limit 1 --votes 0", "key 'votes': expected a number from 1"),
     ("what? --documents {notes}", "nothing answers"),
     ("what? --documents {notes} --endpoint http://localhost:1/v1", "go together"),
