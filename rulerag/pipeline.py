@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Protocol, runtime_checkable
 
 from rulerag.errors import ConfigError, RetrievalError
+from rulerag.kg import in_order
 from rulerag.kg.grounding import (
     ExtendedIndex,
     Statements,
@@ -21,7 +22,6 @@ from rulerag.kg.grounding import (
     values_in_words,
 )
 from rulerag.protocols import Generator, Retriever, RuleSelector
-from rulerag.queries import in_order
 from rulerag.rules import Rule
 from rulerag.types import (
     Answer,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rulerag.errors import DataFormatError
-from rulerag.queries import ConjunctiveQuery
 from rulerag.rules import Rule, readable
+
+if TYPE_CHECKING:
+    from rulerag.kg import ConjunctiveQuery
 
 
 class Fact(NamedTuple):

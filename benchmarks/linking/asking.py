@@ -50,7 +50,8 @@ def dataset_of(name: str, split: str) -> RuleQADataset:
     labels = {"wiki": data_folder() / "wiki_labels"}.get(name)
     if name == "metaqa":
         rows = (line.split("|") for _, line in read_lines(folder / "graph.txt"))
-        graph = KnowledgeGraph.from_facts(list(dict.fromkeys(Fact(*row) for row in rows)))
+        facts = dict.fromkeys(Fact(row[0], row[1], row[2]) for row in rows)
+        graph = KnowledgeGraph.from_facts(list(facts))
     else:
         graph = KnowledgeGraph.load(world if world.is_file() else folder, labels=labels)
     own = world.with_suffix(".labels.json")

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rulerag.kg.corpus import corpus_facts, stated_facts
     from rulerag.kg.graph import FactTable, KnowledgeGraph
     from rulerag.kg.phrases import Phrases, derived_phrase
+    from rulerag.kg.queries import FORMS, ConjunctiveQuery, Form, ends, in_order
     from rulerag.kg.verbalization import Verbalizer, query_text
     from rulerag.kg.vocabulary import Vocabulary
 else:

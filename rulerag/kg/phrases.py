@@ -19,7 +19,7 @@ from rulerag.composition import read_values
 from rulerag.errors import DataFormatError
 from rulerag.io import read_text, write_text
 from rulerag.kg.calendar import Calendar
-from rulerag.queries import ConjunctiveQuery, ends
+from rulerag.kg.queries import ConjunctiveQuery, ends
 from rulerag.rules import Atom, Rule, readable
 
 FILE = "phrases.yaml"

@@ -15,6 +15,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice, pairwise, product
 
+from rulerag.kg import ConjunctiveQuery, Form
 from rulerag.kg.grounding import FactIndex, solve
 from rulerag.linking.accounts import Account, Accounts
 from rulerag.linking.question import Question
@@ -31,7 +32,6 @@ from rulerag.linking.words.classes import (
     SHARING,
     STOP_WORDS,
 )
-from rulerag.queries import ConjunctiveQuery, Form
 from rulerag.rules import Atom
 
 # Chosen on validation questions (benchmarks/asking), as log-likelihoods: what a relation that

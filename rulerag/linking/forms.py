@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rulerag.queries import Form
+from rulerag.kg import Form
 
 Span = tuple[int, int]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rulerag.io import fingerprint_object
-from rulerag.kg import Calendar, Phrases, query_text, stated_facts
+from rulerag.kg import Calendar, ConjunctiveQuery, Form, Phrases, query_text, stated_facts
 from rulerag.kg.grounding import FactIndex, execute
 from rulerag.linking.accounts import Accounts
 from rulerag.linking.derivations import Derivation, DerivationSearch, Term, unaccounted
@@ -28,7 +28,6 @@ from rulerag.linking.words.classes import INTERROGATIVES, INVERSE, SHARING
 from rulerag.linking.words.dates import AskedPeriod, asked_period
 from rulerag.linking.words.mentions import MentionFinder, Named, spellings
 from rulerag.linking.writer import QueryWriter
-from rulerag.queries import ConjunctiveQuery, Form
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Fact, Query

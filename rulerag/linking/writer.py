@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from rulerag.errors import DataFormatError
-from rulerag.queries import FORMS, ConjunctiveQuery, ends
+from rulerag.kg import FORMS, ConjunctiveQuery, ends
 from rulerag.rules import Atom
 from rulerag.types import GenerationRequest, Query
 

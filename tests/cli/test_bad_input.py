@@ -30,13 +30,16 @@ ASKED = [
     ("what? --index nowhere", "nowhere, key 'index': no such folder"),
     ("what? --index {texts} --rules guided", "no facts that rules could follow"),
     ("what? --index {texts} --generator rulerag-nano-llama", "statements of facts, not prose"),
-    ("{dated} --language-model m", "key 'language_model': weighs what a question"),
+    ("{dated} --language-model m", "key 'language_model': writes what a question"),
     ("{experiment} --rules guided", "decides this itself"),
 ]
 EXPLAINED = [
     ("{dated} --html {blocked}/why.html", "cannot be written"),
     ("{dated} --out - --html -", "two outputs would be mixed on standard output"),
-    ("{dated} --limit 1 --value log-probability --attribution guided", "SymbolicReader gives no log-probability"),
+    (
+        "{dated} --limit 1 --value log-probability --attribution guided",
+        "SymbolicReader gives no log-probability",
+    ),
     ("{dated} --limit 1 --votes 0", "key 'votes': expected a number from 1"),
     ("what? --documents {notes}", "nothing answers"),
     ("what? --documents {notes} --endpoint http://localhost:1/v1", "go together"),

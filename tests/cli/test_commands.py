@@ -141,7 +141,7 @@ def test_a_table_leads_to_rules_a_dataset_and_an_answer(rulerag: Any, tmp_path: 
     assert rulerag("ruleqa", "table", out, "--out", tmp_path / "sizes").code == 0
     assert json.loads((tmp_path / "sizes" / "table.json").read_text())["datasets"]
     assert "Next: rulerag evaluate" in rulerag("inspect", out).out
-    answer = rulerag("answer", "Für wen arbeitet p55?", "--dataset", out, "--top-k", 3)
+    answer = rulerag("answer", "what does p55 arbeitet für ?", "--dataset", out, "--top-k", 3)
     assert answer.code == 0 and "answer: f3\n" in answer.out, answer.out
 
 
@@ -229,11 +229,11 @@ def test_answer_shows_the_evidence_of_a_question(asked: Query, dated: Path, rule
     time = asked.text.split()[1]
     words = f"On {time}, who is it that {asked.subject_words} {asked.relation_words}?"
     own = rulerag("answer", words, "--dataset", dated, *SYMBOLIC)
-    assert own.code == 0 and own.out.startswith("understood: ") and f"({time})" in own.out
+    assert own.code == 0 and own.out.startswith("understood: ") and words in own.out
     assert f"  answer: {text}" in own.out and "[Entity 1" not in own.out
     nobody = rulerag("answer", "who \x1b[31m knows Xqwzzt Vvvrrp?", "--dataset", dated, "--quiet")
-    assert nobody.out.startswith("nobody known is mentioned; nearest names: '")
-    assert "plain retrieval was used, without rules" in nobody.out and "\x1b" not in nobody.out
+    assert "answer: cannot be answered: nobody known is mentioned; nearest names" in nobody.out
+    assert nobody.code == 0 and "\x1b" not in nobody.out
 
 
 def test_answer_writes_the_answers_of_queries(

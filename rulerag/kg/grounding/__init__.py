@@ -12,9 +12,7 @@ if TYPE_CHECKING:
         groundings_of,
     )
     from rulerag.kg.grounding.evidence import EvidenceModel, evidence_sum, noisy_or_exponents
-    from rulerag.kg.grounding.index import TableIndex
-    from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
-    from rulerag.kg.grounding.queries import (
+    from rulerag.kg.grounding.execution import (
         ExtendedIndex,
         QueryResult,
         Solution,
@@ -23,6 +21,8 @@ if TYPE_CHECKING:
         solve,
         values_in_words,
     )
+    from rulerag.kg.grounding.index import TableIndex
+    from rulerag.kg.grounding.joins import MAX_ROWS, RulePlans
     from rulerag.kg.grounding.statements import Statements, compare, statement_lines
 else:
     __getattr__ = lazy_names(__name__)

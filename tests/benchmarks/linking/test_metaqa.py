@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.linking import metaqa
+from benchmarks.linking import asking, metaqa
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    tmp_path = tmp_path / "metaqa"
+    tmp_path.mkdir()
     films = [(f"Film {n}", f"Director {n % 7}", f"Writer {n % 5}") for n in range(40)]
     graph = [f"{film}|directed_by|{one}\n{film}|written_by|{other}" for film, one, other in films]
     (tmp_path / "graph.txt").write_text("\n".join(graph) + "\n", encoding="utf-8")
@@ -30,30 +32,27 @@ def folder(tmp_path: Path) -> Path:
 
 def test_brackets_go_and_types_become_paths(folder: Path) -> None:
     first = metaqa.read_cases(folder, "1hop_dev.txt", "1hop_dev_types.txt")[0]
-    assert (first.text, first.topic, first.path) == ("who made Film 0", "Film 0", "directed_by")
+    assert (first.text, first.topic, first.path) == ("who made Film 0", "Film 0", ("directed_by",))
     two = metaqa.read_cases(folder, "2hop_dev.txt", "2hop_dev_types.txt")[0]
-    assert two.path == "^directed_by / written_by"
-    facts = metaqa.read_facts(folder)
-    ends: dict[tuple[str, str], set[str]] = {}
-    for fact in facts:
-        ends.setdefault((fact.subject, fact.relation), set()).add(fact.object)
-        ends.setdefault((fact.object, f"^{fact.relation}"), set()).add(fact.subject)
+    assert two.path == ("^directed_by", "written_by")
+    ends = {("Director 0", "^directed_by"): {"Film 0"}, ("Film 0", "written_by"): {"Writer 0"}}
     assert "Nobody" in two.answers
-    assert metaqa.reached(ends, two) == two.answers - {"Nobody"}  # what the graph gives
+    assert metaqa.reached(ends, two) == {"Writer 0"}  # what the graph gives
 
 
 def test_a_whole_run(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metaqa, "_LOOKED_AT", 1)
-    monkeypatch.setattr(metaqa, "_EXAMPLES", 3)
-    rows = metaqa.run(folder, 20, None, half=False)
-    assert [(row["questions"], row["examples"]) for row in rows] == [
-        ("one hop", 0),
-        ("one hop", 3),
-        ("one hop, paraphrased", 0),
-        ("one hop, paraphrased", 3),
-        ("two hops", 3),
-    ]
-    taught = {row["questions"]: row for row in rows if row["examples"]}
-    assert taught["one hop"]["hit"] == 1.0
-    assert taught["two hops"]["hit"] == 1.0
-    assert taught["two hops"]["number"] == 3  # seven, one looked at, three examples
+    monkeypatch.setattr("benchmarks.linking.asking.data_folder", lambda: folder.parent)
+    rows = metaqa.run(folder, 20, None)
+    assert [row["questions"] for row in rows] == ["one hop", "one hop, paraphrased", "two hops"]
+    shares = [[row[one] for one in ("right", "refused", "wrong")] for row in rows]
+    assert all(sum(one) == pytest.approx(1) for one in shares)
+    assert rows[0]["right"] == 1.0 and rows[2]["number"] == 6  # seven, one looked at
+
+
+def test_questions_of_the_validation_graphs(capsys: pytest.CaptureFixture[str]) -> None:
+    row = asking.ask("library", "valid", None)
+    assert sum(row["answerable"].values()) == 40 and sum(row["unanswerable"].values()) == 20
+    assert row["answerable"]["right"] >= 28 and row["unanswerable"]["refused"] >= 19
+    assert row["answerable"]["wrong"] + row["unanswerable"]["wrong"] <= 2
+    assert "library" in asking.table([{"linker": "embedded", **row}])

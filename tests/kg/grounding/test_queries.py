@@ -9,7 +9,7 @@ import pytest
 
 from rulerag.errors import DataFormatError
 from rulerag.kg.grounding import ExtendedIndex, FactIndex, execute, solve
-from rulerag.queries import ConjunctiveQuery, ends
+from rulerag.kg.queries import ConjunctiveQuery, ends
 from rulerag.rules import Atom
 from rulerag.types import Fact
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.grounding.bindings import FactIndex, Row
-from rulerag.queries import ConjunctiveQuery, ends, in_order
+from rulerag.kg.queries import ConjunctiveQuery, ends, in_order
 from rulerag.rules import Atom
 from rulerag.types import Fact
 
