@@ -18,6 +18,7 @@ from rulerag.linking.steps import Step
 from rulerag.linking.words.classes import (
     ANYTHING,
     ASKING,
+    DETERMINERS,
     INVERSE,
     LIGHT_VERBS,
     ORGANISATIONS,
@@ -93,11 +94,6 @@ class Accounts:
             found[name] = sorted(every - STOP_WORDS - PREPOSITIONS) or sorted(every)
         return found
 
-    @cached_property
-    def has_places(self) -> bool:
-        """Whether some end is known to be of places."""
-        return any(self._kinds.people(role) <= _PLACES_THERE for role in self._roles.names)
-
     def alike(self, question: Question, token: int, relation: str) -> float:
         """How alike a word is to the words of a relation, from 0 to 1."""
         words = [question.tokens[token].word, *question.phrases_of(token)]
@@ -123,9 +119,9 @@ class Accounts:
         if word.endswith(_PARTICIPLES) and token not in question.kind_places:
             return False
         relation = role.removeprefix(INVERSE)
-        said = self.alike(question, token, relation) >= _ALIKE or any(
-            thesaurus().is_kind(word, one) for one in self._words[relation]
-        )
+        near = self.alike(question, token, relation)
+        said = near > _SAME or (near >= _ALIKE and not self._says_another(question, token))
+        said = said or any(thesaurus().is_kind(word, one) for one in self._words[relation])
         wrong = (people > _PEOPLE_THERE and not is_human(word)) or (
             people < _PLACES_THERE and word not in PLACES
         )
@@ -143,7 +139,6 @@ class Accounts:
             token in question.kind_places
             and people <= _NOBODY_THERE
             and not is_human(word)
-            and not (word in PLACES and self.has_places)
             and word in thesaurus()
             and not self._known_elsewhere(question, token, relation)
         )
@@ -208,6 +203,8 @@ class Accounts:
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
                     exact = min(exact, near)
+            elif self._is_another_thing(question, token, asked_noun):
+                left.append(word)
             elif (token in nouns or token in question.kind_places) and self.names_kind(
                 question, token, step.role
             ):
@@ -224,6 +221,15 @@ class Accounts:
             relation, left = len(left), []
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
 
+    @staticmethod
+    def _is_another_thing(question: Question, token: int, asked_noun: int | None) -> bool:
+        """Whether a noun names something besides what is asked for: "which city is the firm in"."""
+        return (
+            asked_noun is not None
+            and question.word(token - 1) in DETERMINERS
+            and alike(question.word(token), question.word(asked_noun)) < _ALIKE
+        )
+
     def kind_says(self, question: Question, token: int | None, role: str, *, where: bool) -> bool:
         """Whether the kind that is asked for alone says what is asked: "in which city is M ?".
 
@@ -237,9 +243,31 @@ class Accounts:
         places = self._kinds.people(role) <= _PLACES_THERE
         if places and (where or word in PLACES):
             return True
+        said = self._words[role.removeprefix(INVERSE)]
+        if where and any(alike("located", one) > _SAME for one in said):
+            return True
         nouns = ("city", "country", "town") if where else ()
         named = max((self._kinds.alike(one, role) for one in nouns), default=0.0)
         return max(named, self._kinds.stated(word, role) if word not in ANYTHING else 0.0) >= _KIND
+
+    def preposition_says(self, question: Question, name: int, step: Step) -> bool:
+        """Whether the word before a name is the one that a relation ends with: "who is at M".
+
+        Args:
+            question: the question.
+            name: the first token of the name.
+            step: the relation, and the end that is asked for.
+        """
+        before = name - 1
+        while question.word(before) in DETERMINERS:
+            before -= 1
+        word = question.word(before)
+        label = words_of(self._relations.texts[self._relations.names.index(step.relation)][0])
+        return (
+            step.asked.startswith(INVERSE)
+            and word in PREPOSITIONS - {"of"}
+            and label[-1:] == [word]
+        )
 
     def nearest(self, question: Question, left: Sequence[str], steps: Sequence[Step]) -> list[str]:
         """The relations, those first that come nearest to words that nothing accounts for."""

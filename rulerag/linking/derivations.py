@@ -258,6 +258,10 @@ class DerivationSearch:
                 left = (_NO_RELATION,)
             elif not account.relation and not left:
                 says = self._accounts.kind_says(question, noun, step.role, where=where)
+                says = says or (
+                    self._accounts.preposition_says(question, term.first, step)
+                    and self._has_role(term, step.asked)
+                )
                 left = () if says else (_NO_RELATION,)
             variable = self._variable()
             atoms = (*term.atoms, atom(step.asked, term.name, variable))

@@ -54,6 +54,8 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
             # "the founder of M" is who founded it, the object of "founded by".
             return (1 - _SURE if passive else _SURE), True
         return (_SURE if last in PREPOSITIONS and said & content else 1 - _NOUN), True
+    if last in PREPOSITIONS and re.search(rf"\b{last}(?: the)? $", before, re.IGNORECASE):
+        return _SURE, True  # "located in M", "hired by M"
     if _SUBJECT.search(before):
         subject = _of_sentence_subject(before, text[end:], words)
         return (1 - subject if passive else subject), True

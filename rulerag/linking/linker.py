@@ -27,6 +27,7 @@ from rulerag.linking.steps import StepScorer
 from rulerag.linking.words.classes import INTERROGATIVES, INVERSE, SHARING
 from rulerag.linking.words.dates import AskedPeriod, asked_period
 from rulerag.linking.words.mentions import MentionFinder, Named, spellings
+from rulerag.linking.words.thesaurus import parted
 from rulerag.linking.writer import QueryWriter
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable
@@ -225,7 +226,7 @@ class QuestionLinker:
         """Compares words with the relations that may be asked for."""
         texts: dict[str, list[str]] = {}
         for name in sorted(self._names[1]):
-            label = self._label(name)
+            label = parted(self._label(name))
             # Both directions as the dataset asks them: likeness of whole questions tells more.
             object_, subject = f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"
             texts[name] = [label, object_, subject, *self.phrases.get(name, ())]
@@ -248,7 +249,7 @@ class QuestionLinker:
     def _scorer(self) -> StepScorer:
         facts = list(self._facts())
         roles = Roles(facts)
-        labels = {name: self._label(name) for name in self._names[1]}
+        labels = {name: parted(self._label(name)) for name in self._names[1]}
         kinds = Kinds(roles, labels, self._labels["entities"])
         counts = Counter(relation for _, relation, _ in {fact[:3] for fact in facts})
         return StepScorer(self.relations, labels, roles, kinds, counts)

@@ -163,13 +163,12 @@ class MentionFinder:
                 text[start] for _, start, end in tokens if start >= span[0] and end <= span[1]
             ]
             lower = not any(one.isupper() or one.isdigit() for one in written) and (
-                len(words) == 1 or not self._may_slip(words)
+                len(words) == 1 or all(word in thesaurus() for word in words)
             )
             best = max(one.score for one in mentions)
             taken = (*(one.span for one in names), *free)
-            if any(start < span[1] and span[0] < end for start, end in taken) or not any(
-                one.exact or self._may_slip(words) for one in mentions
-            ):
+            mentions = [one for one in mentions if one.exact or self._may_slip(words, one.name)]
+            if not mentions or _overlaps(span, taken):
                 continue
             if not self._is_sentence(words, lower=lower):
                 near = (one.entity for one in mentions if one.score >= best - _EQUAL)
@@ -181,8 +180,11 @@ class MentionFinder:
         return sorted(rest or names)
 
     @staticmethod
-    def _may_slip(words: Sequence[str]) -> bool:
-        """Whether words may be a name with a slip: some word is not English."""
+    def _may_slip(words: Sequence[str], name: str) -> bool:
+        """Whether words may be a name with a slip: one that is not English is changed."""
+        changed = [word for word in words if word not in words_of(name)]
+        if any(word in STOP_WORDS | PREPOSITIONS for word in changed):
+            return False
         return not all(word in thesaurus() or word in STOP_WORDS for word in words)
 
     @staticmethod
@@ -234,7 +236,8 @@ class MentionFinder:
         if len(run) == 1 and run[0] in thesaurus():
             return False
         capital = text[span[0]].isupper() and text[last[1]].isupper()
-        return capital or all(word not in thesaurus() for word in run)
+        english = STOP_WORDS | PREPOSITIONS
+        return capital or not any(word in english or word in thesaurus() for word in run)
 
     @cached_property
     def _names_with(self) -> dict[str, list[str]]:
@@ -370,6 +373,10 @@ class MentionFinder:
     @cached_property
     def _keys(self) -> list[str]:
         return list(self._entities)
+
+
+def _overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:
+    return any(start < span[1] and span[0] < end for start, end in others)
 
 
 def _holds_in_order(words: Sequence[str], run: Sequence[str]) -> bool:

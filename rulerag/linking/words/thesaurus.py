@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,6 +28,9 @@ _EVERYDAY = 0.6
 # Chosen on validation questions: what a more general sense counts, and one derived or alike.
 _GENERAL, _ALIKE = 0.7, 0.5
 _LONGEST, _MOST_KEPT = 4, 50_000
+# Words of two letters and fewer that may stand in a label that runs together, and its limits.
+_SHORT = frozenset({"in", "of", "to", "by", "at", "on", "is", "a", "has", "for", "from", "with"})
+_LONGEST_WORD, _MOST_WORDS = 16, 5
 # Verbs and nouns whose forms no ending explains, after their base form.
 _IRREGULAR_LIST = """
 be is am are was were been being, have has had, do does did done, make made, meet met, win won,
@@ -193,6 +196,35 @@ class Thesaurus:
             yield one, _GENERAL
             for more in self._general[one]:
                 yield more, _GENERAL**2
+
+
+@lru_cache(maxsize=10_000)
+def parted(label: str) -> str:
+    """A label whose words run together as words: "militaryalliance", "locatedin", "exports3".
+
+    Args:
+        label: of a relation; one that is more than a word, or English, stays as it is.
+    """
+    letters, known = label[:1].casefold() + label[1:], thesaurus()
+    number = letters[len(letters.rstrip("0123456789")) :]
+    letters = letters.removesuffix(number)
+    if not (letters.isascii() and letters.isalpha() and letters.islower()) or letters in known:
+        return label
+    # The fewest words, and of as many the most uneven: "located in", not "locate din".
+    best: dict[int, list[str]] = {0: []}
+    for end in range(1, len(letters) + 1):
+        for start in range(max(0, end - _LONGEST_WORD), end):
+            word = letters[start:end]
+            if start in best and (word in _SHORT or (len(word) > 2 and word in known)):
+                words = [*best[start], word]
+                if end not in best or _unevenness(words) < _unevenness(best[end]):
+                    best[end] = words
+    words = best.get(len(letters), [])
+    return " ".join([*words, *[number] * bool(number)]) if 1 < len(words) <= _MOST_WORDS else label
+
+
+def _unevenness(words: Sequence[str]) -> tuple[int, int]:
+    return len(words), -sum(len(word) ** 2 for word in words)
 
 
 @cache
