@@ -251,6 +251,9 @@ def answered(
                 else Query("question", one.text, prediction=dataset.prediction),
                 id=case.query.id,
                 answers=case.query.answers,
+                prediction=dataset.prediction,
+                meaning=None,
+                refusal="",
             )
             for one, case in zip(understood, asked, strict=True)
         ]

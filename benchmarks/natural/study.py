@@ -105,6 +105,8 @@ def understood(linked: Sequence[LinkedQuestion], asked: Sequence[Query]) -> list
             id=query.id,
             answers=query.answers,
             prediction=query.prediction,
+            meaning=None,  # what is asked is not what documents state
+            refusal="",
         )
         for one, query in zip(linked, asked, strict=True)
     ]

@@ -102,8 +102,9 @@ class Accounts:
     def _says_another(self, question: Question, token: int) -> bool:
         """Whether a word is that of some relation's label."""
         if token not in question.says_relation:
+            word = question.tokens[token].word
             question.says_relation[token] = any(
-                self.alike(question, token, name) > _SAME for name in self._words
+                same_word(word, said) for words in self._words.values() for said in words
             )
         return question.says_relation[token]
 
@@ -159,7 +160,9 @@ class Accounts:
         """Whether a noun names what stands at another end, or is the word of another relation."""
         word = question.tokens[token].word
         return any(self._kinds.alike(word, role) >= 2 * _KIND for role in self._roles.names) or any(
-            self.alike(question, token, name) >= _SAME for name in self._words if name != relation
+            same_word(word, said)
+            for name, words in self._words.items()
+            for said in (words if name != relation else ())
         )
 
     def of(
@@ -184,6 +187,7 @@ class Accounts:
         """
         left, relation, kinds = [], 0, 0
         exact = 1.0
+        said: set[str] = set()
         for token in words:
             word = question.tokens[token].word
             near = self.alike(question, token, step.relation)
@@ -203,6 +207,9 @@ class Accounts:
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
                     exact = min(exact, near)
+                if stem(word) in said:  # "M's neighbour's neighbour" is two steps away
+                    left.append(word)
+                said.add(stem(word))
             elif self._is_another_thing(question, token, asked_noun):
                 left.append(word)
             elif (token in nouns or token in question.kind_places) and self.names_kind(
@@ -217,7 +224,8 @@ class Accounts:
             there = self._kinds.people(step.role) <= _PLACES_THERE
             needless = LIGHT_VERBS | ANYTHING | (frozenset(_SITUATED) if there else frozenset())
             left = [word for word in left if word not in needless]
-        if question.by_meaning and left and not relation and step.meaning >= _MEANING:
+        english = all(word in thesaurus() for word in left)  # else its meaning is a guess
+        if question.by_meaning and english and not relation and step.meaning >= _MEANING:
             relation, left = len(left), []
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
 
@@ -282,10 +290,17 @@ class Accounts:
 
 
 @lru_cache(maxsize=200_000)
+def same_word(word: str, other: str) -> bool:
+    """Whether two words are forms of one."""
+    bases = thesaurus().bases
+    return stem(word) == stem(other) or bool(set(bases(word)) & set(bases(other)))
+
+
+@lru_cache(maxsize=200_000)
 def alike(word: str, other: str) -> float:
     """How alike two words are, by form, by the thesaurus and by everyday use, from 0 to 1."""
     words = thesaurus()
-    if stem(word) == stem(other) or set(words.bases(word)) & set(words.bases(other)):
+    if same_word(word, other):
         return 1.0
     return max(
         words.alike(word, other), family(stem(word), stem(other)), words.everyday(word, other)

@@ -40,6 +40,7 @@ _COST, _UNSAID, _SHARED = 7.0, 3.0, 1.0
 # A reading that facts know nothing of gives way to another one of the same words alone.
 _WORDS_APART, _SURE_ORDER, _SAME = 1.0, -2.5, 0.9
 _NO_RELATION = "?"
+_SITUATED = frozenset({"based", "located", "situated"})
 # How often phrases are understood first, how long they are behind a name, and how many readings
 # of a phrase, answers of one and ways to read the phrases of a question are followed.
 _PHRASES, _BEHIND, _READINGS, _ANSWERS, _WAYS = 2, 5, 3, 8, 40
@@ -240,8 +241,10 @@ class DerivationSearch:
             return
         who = whole and any(question.word(n) in _WHO for n in range(first, last))
         word = question.word(noun) if noun is not None else "place" if where else ""
+        situated = False
         if where:
-            words = [n for n in words if question.word(n) not in ("based", "located", "situated")]
+            words = [n for n in words if question.word(n) not in _SITUATED]
+            situated = any(question.word(n) in _SITUATED for n in range(first, last))
         text = question.only(first, last)
         span = question.span(term.first, term.last)
         for step in self._scorer.steps(text, span, term.entities, AnswerKind(word, who)):
@@ -256,17 +259,29 @@ class DerivationSearch:
             left = account.left
             if not words and not where:
                 left = (_NO_RELATION,)
-            elif not account.relation and not left:
-                says = self._accounts.kind_says(question, noun, step.role, where=where)
-                says = says or (
-                    self._accounts.preposition_says(question, term.first, step)
-                    and self._has_role(term, step.asked)
-                )
+            elif not left and (situated or not account.relation):
+                says = self._kind_says(question, noun, step, term, where=where)
                 left = () if says else (_NO_RELATION,)
             variable = self._variable()
             atoms = (*term.atoms, atom(step.asked, term.name, variable))
             score = term.score + step.score - _COST
             yield Derivation(atoms, variable, score, left, step, account.exact)
+
+    def _kind_says(
+        self, question: Question, noun: int | None, step: Step, term: Term, *, where: bool
+    ) -> bool:
+        """Whether the kind that is asked for, or a preposition, says a relation by itself."""
+        if self._has_role(term, step.asked) and self._accounts.preposition_says(
+            question, term.first, step
+        ):
+            return True
+        outside = (n for n in range(len(question)) if n not in term.tokens)
+        if term.is_phrase and not any(question.word(n) in AUXILIARIES for n in outside):
+            return False  # "which countries [border M]"
+        # "the countries of M": of the two ends of a relation that M has both of, either may be.
+        if self._has_role(term, step.role) and not where:
+            return False
+        return self._accounts.kind_says(question, noun, step.role, where=where)
 
     @staticmethod
     def _opens_clause(question: Question, token: int, last: int, term: Term) -> bool:
@@ -328,6 +343,10 @@ class DerivationSearch:
             joints = [n for n in gap if question.word(n) == "and"]
             cuts.append(joints[:1] or range(one.last, other.first + 1))
         variable = self._variable()
+        names = {n for term in terms for n in term.tokens}
+        if (first, last) == (0, len(question)):
+            asked_noun = question.asked_noun(first, last, names)
+            question.kind_places |= set() if asked_noun is None else {asked_noun}
         for cut in product(*cuts):
             bounds = pairwise([first, *cut, last])
             options = [

@@ -45,7 +45,7 @@ _NEAREST = 3
 # Words that may be names or not: beyond so many all are names.
 _DOUBTFUL = 3
 _FUTURE = re.compile(
-    r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next|soon|in (?:the )?future)\b",
+    r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next(?! to)|soon|in (?:the )?future)\b",
     re.IGNORECASE,
 )
 _OTHERS = SHARING | {"other", "else"}

@@ -44,7 +44,7 @@ PREPOSITIONS = _words("in at to for of with by from on against")
 
 INTERROGATIVES = _words("what which who whom whose where how when")
 RELATIVES = _words("that who which whom whose where")
-DETERMINERS = _words("the a an all any every each")
+DETERMINERS = _words("the a an all any every each both")
 
 STOP_WORDS = (COMMON | {"and", "against", "into", "onto"} | _words("""
 under towards toward through among within few several listed registered known called named
