@@ -28,10 +28,10 @@ BUDGETS = {
     "rulerag/evaluation": 1_520,
     "rulerag/explanation": 6_510,
     "rulerag/extraction": 1_120,
-    "rulerag/generation": 3_080,
-    "rulerag/integrations": 680,
-    "rulerag/kg": 3_040,
-    "rulerag/linking": 1_590,
+    "rulerag/generation": 3_110,
+    "rulerag/integrations": 690,
+    "rulerag/kg": 3_270,
+    "rulerag/linking": 2_750,
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 940,
     "training": 3_630,
     "benchmarks": 7_500,
-    "tests": 30_610,
+    "tests": 30_800,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -1,4 +1,4 @@
-"""What the linker understands of RuleQA questions in other words, and what is answered then.
+"""What the linker understands of RuleQA questions in other words.
 
 Three kinds of question: by wordings that its rules and settings were not chosen on; the same with
 one slip in the name; the same with words of the relation's label replaced by synonyms. Baseline:
@@ -13,11 +13,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.linking.study import VARIANTS, answered, sample, study
+from benchmarks.linking.study import VARIANTS, study
 from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
 from rulerag.io import read_json, write_json, write_text
-from rulerag.linking import QuestionLinker
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import RuleQADataset
 
@@ -37,10 +36,6 @@ def _run(arguments: argparse.Namespace) -> None:
             encoder=encoder,
             held_out=arguments.wordings == "held-out",
         )
-        if arguments.answers:
-            queries = sample(dataset, arguments.split, arguments.questions, 0)
-            linker = QuestionLinker(dataset, encoder=encoder)
-            one["exact_match"] = answered(dataset, str(folder), queries, linker, seed=0)
         found = [*(row for row in found if row["dataset"] != one["dataset"]), one]
         sys.stdout.write(_table(found[-1:]))
         if arguments.out is not None:
@@ -69,14 +64,7 @@ def _table(found: Sequence[dict[str, Any]]) -> str:
         for variant in VARIANTS
         for name, row in one["linking"][variant].items()
     ]
-    text = markdown_table((*heads, "direction", "all", "ms"), cells, "llrlrrrrrr")
-    forms = ("exact form", *VARIANTS)
-    answers = [
-        [one["dataset"], *(f"{100 * one['exact_match'][form]:.1f}" for form in forms)]
-        for one in found
-        if "exact_match" in one
-    ]
-    return text + ("\n" + markdown_table(("benchmark", *forms), answers) if answers else "")
+    return markdown_table((*heads, "direction", "all", "ms"), cells, "llrlrrrrrr")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -85,7 +73,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         prog="python -m benchmarks.linking",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="example: python -m benchmarks.linking runs/ruleqa-i --answers "
+        epilog="example: python -m benchmarks.linking runs/ruleqa-i "
         "--encoder all-minilm-l6-v2 --out benchmarks/results/linking",
     )
     parser.add_argument("datasets", nargs="+", type=Path, help="RuleQA folders")
@@ -93,7 +81,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--wordings", choices=("seen", "held-out"), default="held-out")
     parser.add_argument("--questions", type=int, default=200, help="queries of a benchmark")
     parser.add_argument("--encoder", help="a folder or name; letters alone without one")
-    parser.add_argument("--answers", action="store_true", help="answer the questions too")
     parser.add_argument("--out", type=Path, help="a folder for the figures, JSON and Markdown")
     return guarded(lambda: _run(parser.parse_args(argv)))
 

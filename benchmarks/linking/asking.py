@@ -35,7 +35,7 @@ from rulerag.types import Document, Fact
 QUESTIONS = Path(__file__).with_name("questions")
 _FOLDERS = {"countries": "countries_s1", "icewsv": "icews14_forecasting"}
 _SPLITS = {"icewsv": "valid"}
-OUTCOMES = ("right", "refused", "wrong")
+OUTCOMES, KINDS = ("right", "refused", "wrong"), ("answerable", "unanswerable")
 
 
 def dataset_of(name: str, split: str) -> RuleQADataset:
@@ -50,8 +50,7 @@ def dataset_of(name: str, split: str) -> RuleQADataset:
     labels = {"wiki": data_folder() / "wiki_labels"}.get(name)
     if name == "metaqa":
         rows = (line.split("|") for _, line in read_lines(folder / "graph.txt"))
-        facts = dict.fromkeys(Fact(row[0], row[1], row[2]) for row in rows)
-        graph = KnowledgeGraph.from_facts(list(facts))
+        graph = KnowledgeGraph.from_facts([*dict.fromkeys(Fact(a, b, c) for a, b, c in rows)])
     else:
         graph = KnowledgeGraph.load(world if world.is_file() else folder, labels=labels)
     own = world.with_suffix(".labels.json")
@@ -104,14 +103,11 @@ def ask(name: str, split: str, encoder: Encoder | None) -> dict[str, Any]:
     started = time.process_time()
     found = [outcome(linker, row) for row in rows]
     seconds = time.process_time() - started
-    kinds = ["answerable" if row["answers"] else "unanswerable" for row in rows]
+    kinds = [KINDS[not row["answers"]] for row in rows]
     counts = Counter(zip(kinds, (one for one, _ in found), strict=True))
     return {
         "graph": name,
-        **{
-            kind: {one: counts[kind, one] for one in OUTCOMES}
-            for kind in ("answerable", "unanswerable")
-        },
+        **{kind: {one: counts[kind, one] for one in OUTCOMES} for kind in KINDS},
         "ms": 1000 * seconds / len(rows),
         "questions": [
             {"question": row["question"], "form": row["form"], "outcome": one, "understood": words}
@@ -126,8 +122,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> str:
     for linker in dict.fromkeys(row["linker"] for row in rows):
         some = [row for row in rows if row["linker"] == linker]
         whole = {
-            kind: {one: sum(row[kind][one] for row in some) for one in OUTCOMES}
-            for kind in ("answerable", "unanswerable")
+            kind: {one: sum(row[kind][one] for row in some) for one in OUTCOMES} for kind in KINDS
         }
         for row in (*some, {"graph": "**all**", **whole, "ms": None}):
             can, cannot = row["answerable"], row["unanswerable"]

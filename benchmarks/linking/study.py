@@ -6,20 +6,17 @@ import random
 import re
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from rapidfuzz import process
 from rapidfuzz.distance import OSA
 
 from benchmarks.linking import wordings
-from rulerag.assembly import make_pipeline, preset
-from rulerag.composition import Config
 from rulerag.linking import LinkedQuestion, QuestionLinker
 from rulerag.linking.words.mentions import words_of
 from rulerag.protocols import Encoder
 from rulerag.ruleqa import RuleQADataset
-from rulerag.text import exact_match
 from rulerag.types import Query
 
 VARIANTS = ("worded", "slip", "synonyms")
@@ -225,43 +222,3 @@ def study(
             found["examples"] += wrong[:20]
         found["linking"][variant] = rows
     return found
-
-
-def answered(
-    dataset: RuleQADataset,
-    place: str,
-    queries: Sequence[Query],
-    linker: QuestionLinker,
-    *,
-    seed: int,
-) -> dict[str, float]:
-    """Exact match of rule-guided BM25 with the symbolic reader: the exact form, and linked."""
-    config = preset(place)
-    values = config.to_dict()
-    linking = Config({**values, "selector": {"type": "linked", "selector": values["selector"]}})
-    exact, linked = make_pipeline(config, dataset), make_pipeline(linking, dataset)
-    found = {"exact form": _matches(exact, queries)}
-    for variant in VARIANTS:
-        asked = cases(dataset, queries, "object", variant, held_out=True, seed=seed)
-        understood = linker.link([case.text for case in asked])
-        dated = [
-            replace(
-                one.query()
-                if one.readings
-                else Query("question", one.text, prediction=dataset.prediction),
-                id=case.query.id,
-                answers=case.query.answers,
-                prediction=dataset.prediction,
-                meaning=None,
-                refusal="",
-            )
-            for one, case in zip(understood, asked, strict=True)
-        ]
-        found[variant] = _matches(linked, dated)
-    return found
-
-
-def _matches(pipeline: Any, queries: Sequence[Query]) -> float:
-    answers = pipeline.answer(queries)
-    right = [exact_match(one.text, one.query.answers) for one in answers]
-    return sum(right) / max(len(right), 1)

@@ -41,9 +41,9 @@ _COST, _UNSAID, _SHARED = 7.0, 3.0, 1.0
 _WORDS_APART, _SURE_ORDER, _SAME = 1.0, -2.5, 0.9
 _NO_RELATION = "?"
 _SITUATED = frozenset({"based", "located", "situated"})
-# How often phrases are understood first, how long they are behind a name, and how many readings
-# of a phrase, answers of one and ways to read the phrases of a question are followed.
-_PHRASES, _BEHIND, _READINGS, _ANSWERS, _WAYS = 2, 5, 3, 8, 40
+# How often phrases are understood first, how long they are before and behind a name, and how many
+# readings of a phrase, answers of one and ways to read the phrases of a question are followed.
+_PHRASES, _BEFORE, _BEHIND, _READINGS, _ANSWERS, _WAYS = 2, 12, 5, 3, 8, 40
 _SOLUTIONS = 2000
 _CONDITIONS = 8
 _LEAST_SHARE, _UNKNOWN_SHARE = 0.02, 0.05
@@ -464,7 +464,8 @@ class DerivationSearch:
                 inner = list(terms[place : place + size])
                 before = terms[place - 1].last if place else 0
                 behind = terms[place + size].first if place + size < len(terms) else number
-                for first in range(before, inner[0].first + 1):
+                begin = max(before, inner[0].first - _BEFORE)
+                for first in range(begin, inner[0].first + 1):
                     if not self._may_start(question, first, inner[0].first):
                         continue
                     for last in range(inner[-1].last, min(behind, inner[-1].last + _BEHIND) + 1):
