@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         no_retriever,
         question_text,
     )
+    from rulerag.explanation.claims import SameClaim
     from rulerag.explanation.probing import answer_text
 else:
     __getattr__ = lazy_names(__name__)

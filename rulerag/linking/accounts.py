@@ -15,7 +15,7 @@ from rulerag.linking.question import Question
 from rulerag.linking.relations import SOMETHING, RelationRanker, family
 from rulerag.linking.roles import PEOPLE, Kinds, Roles
 from rulerag.linking.steps import Step
-from rulerag.linking.words.classes import (
+from rulerag.linking.words import (
     ANYTHING,
     ASKING,
     DETERMINERS,
@@ -26,9 +26,9 @@ from rulerag.linking.words.classes import (
     PREPOSITIONS,
     STOP_WORDS,
     stem,
+    thesaurus,
     words_of,
 )
-from rulerag.linking.words.thesaurus import thesaurus
 
 # Chosen on validation questions (benchmarks/asking): how alike a word is to one of a label that
 # accounts for it, where it is that word itself, and a noun to what stands at an end.

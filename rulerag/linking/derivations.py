@@ -21,7 +21,7 @@ from rulerag.linking.accounts import Account, Accounts
 from rulerag.linking.question import Question
 from rulerag.linking.roles import AnswerKind
 from rulerag.linking.steps import Step, StepScorer, other_end
-from rulerag.linking.words.classes import (
+from rulerag.linking.words import (
     ANYTHING,
     AUXILIARIES,
     DETERMINERS,

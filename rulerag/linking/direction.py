@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rulerag.linking.relations import shared_words
-from rulerag.linking.words.classes import AUXILIARIES, JOINING, PREPOSITIONS, stem, words_of
+from rulerag.linking.words import AUXILIARIES, JOINING, PREPOSITIONS, stem, words_of
 
 _ASKING = r"(?:what|who|whom|which|whose|where)"
 _SURE, _NOUN, _LIKELY = 0.95, 0.9, 0.8

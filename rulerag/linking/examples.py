@@ -8,7 +8,7 @@ from pathlib import Path
 
 from rulerag.errors import DataFormatError, did_you_mean
 from rulerag.io import read_records
-from rulerag.linking.words.classes import INVERSE
+from rulerag.linking.words import INVERSE
 
 FILE = "questions-linked.jsonl"
 """The examples of a dataset, in its folder."""

@@ -24,10 +24,17 @@ from rulerag.linking.question import Question
 from rulerag.linking.relations import SOMETHING, RelationRanker
 from rulerag.linking.roles import Kinds, Roles
 from rulerag.linking.steps import StepScorer
-from rulerag.linking.words.classes import INTERROGATIVES, INVERSE, SHARING
-from rulerag.linking.words.dates import AskedPeriod, asked_period
-from rulerag.linking.words.mentions import MentionFinder, Named, spellings
-from rulerag.linking.words.thesaurus import parted
+from rulerag.linking.words import (
+    INTERROGATIVES,
+    INVERSE,
+    SHARING,
+    AskedPeriod,
+    MentionFinder,
+    Named,
+    asked_period,
+    parted,
+    spellings,
+)
 from rulerag.linking.writer import QueryWriter
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
 from rulerag.rules import readable

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
-from rulerag.linking.words.classes import (
+from rulerag.linking.words import (
     AUXILIARIES,
     DETERMINERS,
     INTERROGATIVES,
@@ -18,8 +18,8 @@ from rulerag.linking.words.classes import (
     TITLES,
     WORD,
     folded,
+    thesaurus,
 )
-from rulerag.linking.words.thesaurus import thesaurus
 
 _KIND_OF = DETERMINERS | frozenset({"of", "kind", "type", "sort", "other", "different"})
 _VERBS_TO_HAVE = frozenset({"has", "have"})

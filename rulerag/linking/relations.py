@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.words.classes import ASKING, JOINING, WORD, stem, words_of
-from rulerag.linking.words.thesaurus import thesaurus
+from rulerag.linking.words import ASKING, JOINING, WORD, stem, thesaurus, words_of
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder

@@ -11,13 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.words.classes import (
-    INVERSE,
-    PREPOSITIONS,
-    stem,
-    words_of,
-)
-from rulerag.linking.words.thesaurus import thesaurus
+from rulerag.linking.words import INVERSE, PREPOSITIONS, stem, thesaurus, words_of
 from rulerag.types import Fact
 
 Doubles = npt.NDArray[np.float64]

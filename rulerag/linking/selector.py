@@ -9,7 +9,7 @@ from functools import cached_property
 from rulerag.composition import check_range, register
 from rulerag.io import fingerprint_object
 from rulerag.linking.linker import QuestionLinker
-from rulerag.linking.words.classes import INVERSE
+from rulerag.linking.words import INVERSE
 from rulerag.protocols import RuleSelector
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.rules import Atom, Rule, RuleQuality

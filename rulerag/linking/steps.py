@@ -11,7 +11,7 @@ import numpy as np
 from rulerag.linking.direction import subject_asked
 from rulerag.linking.relations import Doubles, RelationRanker, weights_of
 from rulerag.linking.roles import AnswerKind, Kinds, Roles
-from rulerag.linking.words.classes import INVERSE
+from rulerag.linking.words import INVERSE
 from rulerag.rules import readable
 
 # Signs of who is asked about, not of what is asked.

@@ -10,7 +10,7 @@ import rulerag
 from rulerag.errors import DataError
 from rulerag.io import read_text
 from rulerag.linking.relations import RelationRanker, SharedMeanings, shared_words
-from rulerag.linking.words.thesaurus import Thesaurus, thesaurus
+from rulerag.linking.words.wordnet import Thesaurus, thesaurus
 from training.shipped import thesaurus as made
 
 # Two senses of "film", of "movie" the first; "picture show" derives from it; "show" is above.

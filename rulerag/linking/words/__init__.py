@@ -1,1 +1,35 @@
 """Words of questions and texts: names, times, classes of words, and what means much the same."""
+
+from typing import TYPE_CHECKING
+
+from rulerag.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from rulerag.linking.words.classes import (
+        ANYTHING,
+        ASKING,
+        AUXILIARIES,
+        DETERMINERS,
+        INTERROGATIVES,
+        INVERSE,
+        JOINING,
+        LIGHT_VERBS,
+        ORGANISATIONS,
+        PARTICLES,
+        PLACES,
+        PREPOSITIONS,
+        RELATIVES,
+        SHARING,
+        STOP_WORDS,
+        TITLES,
+        WORD,
+        folded,
+        stem,
+        words_of,
+    )
+    from rulerag.linking.words.dates import AskedPeriod, asked_period, stated_times
+    from rulerag.linking.words.documents import link_mentions
+    from rulerag.linking.words.mentions import MentionFinder, Named, spellings
+    from rulerag.linking.words.wordnet import parted, thesaurus
+else:
+    __getattr__ = lazy_names(__name__)

@@ -30,7 +30,7 @@ from rulerag.linking.words.classes import (
     words_of,
 )
 from rulerag.linking.words.slips import NearNames
-from rulerag.linking.words.thesaurus import thesaurus
+from rulerag.linking.words.wordnet import thesaurus
 
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
 # How much less a part of a name counts, and a word that is one but for its ending.

@@ -20,7 +20,7 @@ from typing import Any, cast
 
 from rulerag.composition import check_range
 from rulerag.errors import ConfigError, OutputError, RuleRAGError, UnknownNameError
-from rulerag.explanation.claims import SameClaim
+from rulerag.explanation import SameClaim
 from rulerag.explanation.explaining import Event, Explanation, Why, prepare
 from rulerag.explanation.probing import OutputPredicate
 from rulerag.studio.service.files import Outputs, kept_of
