@@ -100,14 +100,7 @@ def linked_scores(
 def understood(linked: Sequence[LinkedQuestion], asked: Sequence[Query]) -> list[Query]:
     """The queries of linked questions, with the ids and answers of those that were meant."""
     return [
-        replace(
-            one.query() if one.readings else Query("question", one.text),
-            id=query.id,
-            answers=query.answers,
-            prediction=query.prediction,
-            meaning=None,  # what is asked is not what documents state
-            refusal="",
-        )
+        replace(one.best(), id=query.id, answers=query.answers, prediction=query.prediction)
         for one, query in zip(linked, asked, strict=True)
     ]
 

@@ -99,7 +99,7 @@ class Accounts:
         words = [question.tokens[token].word, *question.phrases_of(token)]
         return max((alike(one, said) for one in words for said in self._words[relation]), default=0)
 
-    def _says_another(self, question: Question, token: int) -> bool:
+    def says_relation(self, question: Question, token: int) -> bool:
         """Whether a word is that of some relation's label."""
         if token not in question.says_relation:
             word = question.tokens[token].word
@@ -121,7 +121,7 @@ class Accounts:
             return False
         relation = role.removeprefix(INVERSE)
         near = self.alike(question, token, relation)
-        said = near > _SAME or (near >= _ALIKE and not self._says_another(question, token))
+        said = near > _SAME or (near >= _ALIKE and not self.says_relation(question, token))
         said = said or any(thesaurus().is_kind(word, one) for one in self._words[relation])
         wrong = (people > _PEOPLE_THERE and not is_human(word)) or (
             people < _PLACES_THERE and word not in PLACES
@@ -203,7 +203,7 @@ class Accounts:
                 or any(thesaurus().is_kind(word, one) for one in self._words[step.relation])
             ):
                 continue
-            elif near > _SAME or (near >= _ALIKE and not self._says_another(question, token)):
+            elif near > _SAME or (near >= _ALIKE and not self.says_relation(question, token)):
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
                     exact = min(exact, near)

@@ -484,6 +484,13 @@ class DerivationSearch:
         names = {n for term in inner for n in term.tokens}
         if len(inner) == 1 and not question.content(first, last, names):
             return
+        # "M's boss", "M directed films"; but "M visits" is a sentence.
+        behind = question.word(inner[-1].last)
+        noun = question.word(last - 1).endswith("s") and not self._accounts.says_relation(
+            question, last - 1
+        )
+        if first == inner[0].first and not (behind == "s" or noun):
+            return
         number = len(question)
         outside = question.content(0, first) or question.content(last, number)
         where = any(question.word(n) == "where" for n in range(number))

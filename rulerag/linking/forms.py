@@ -60,20 +60,22 @@ class AskedForm:
     spans: tuple[Span, ...] = ()
 
 
-def asked_form(text: str, *, dated: bool, names: Sequence[Span] = ()) -> AskedForm:
+def asked_form(text: str, start: int = 0, *, dated: bool, names: Sequence[Span] = ()) -> AskedForm:
     """What a question wants, by the words that it is asked with.
 
     Args:
         text: the question.
+        start: where it begins, in characters.
         dated: whether facts have times; there is no first or last of others.
         names: where names stand, whose words ask for nothing.
     """
-    start = 0
+    spans: list[Span] = []
+    begin = start
     while (polite := _POLITE.match(text, start)) and polite.end() > start:
         start = polite.end()
         if text[start - 1 : start].isalnum() and text[start : start + 1].isalnum():
             break
-    spans = [(0, start)] if start else []
+    spans += [(begin, start)] if start > begin else []
 
     def search(pattern: re.Pattern[str]) -> Span | None:
         for match in pattern.finditer(text, start):

@@ -49,6 +49,8 @@ _LEAST_SURE = 0.51
 # How many entities of one name and readings are looked at, and the least likely that is named.
 _CHOICES, _READINGS, _LEAST = 4, 6, 0.001
 _NEAREST = 3
+# A time that starts so early stands before the question: "On 3 May, do you know whom …".
+_OPENING = 3
 # Words that may be names or not: beyond so many all are names.
 _DOUBTFUL = 3
 _FUTURE = re.compile(
@@ -93,7 +95,7 @@ class LinkedQuestion:
         text: the question.
         meaning: what it asks of facts; None for one in the dataset's own form.
         readings: of a question about one name, the relations that it may ask for, the most likely
-            first.
+            first; guesses where it is refused.
         words: the meaning in a sentence.
         refusal: why it cannot be answered; empty where it may be.
         exact: whether it is in the dataset's own form, which has one meaning.
@@ -116,20 +118,30 @@ class LinkedQuestion:
             found[relation] = found.get(relation, 0.0) + reading.probability
         return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
 
+    def best(self) -> Query:
+        """The query of the likeliest reading, a guess where the question is refused.
+
+        It carries the other readings, and is a prediction where those of the dataset are.
+        """
+        if not self.readings:
+            return Query("question", self.text)
+        best = self.readings[0].query
+        return best if self.exact else replace(best, relations=tuple(self.relations().items()))
+
     def query(self) -> Query:
         """The query of the question, which carries its meaning, or why there is none.
 
         The questions of a dataset may be predictions, which no document may answer; a question in
         one's own words is one only where it is about what comes after all documents.
         """
-        if self.refusal or not self.readings:
+        several = self.meaning is not None and len(self.meaning.atoms) > 1
+        if self.refusal or several or not self.readings:
             return Query("question", self.text, meaning=self.meaning, refusal=self.refusal)
-        best = self.readings[0].query
+        best = self.best()
         if self.exact:
             return best
         return replace(
             best,
-            relations=tuple(self.relations().items()),
             prediction=best.prediction and self.ahead,
             meaning=None if self.ahead else self.meaning,
         )
@@ -323,7 +335,8 @@ class QuestionLinker:
         times = period.spans if period else ()
         names = self.mentions.names(text, times)
         spans = [name.span for name in names]
-        form = asked_form(text, dated=self._is_dated, names=spans)
+        opening = max((end for start, end in times if start <= _OPENING), default=0)
+        form = asked_form(text, opening, dated=self._is_dated, names=spans)
         future = [
             one.span()
             for one in _FUTURE.finditer(text)
@@ -391,11 +404,13 @@ class QuestionLinker:
             values = [execute(one, self.index).values for one in queries[:_READINGS]]  # type: ignore[misc]
         sure = sum(share for share, one in zip(shares, values, strict=False) if one == values[0])
         if sure < _LEAST_SURE:
-            return LinkedQuestion(question.text, refusal=self._several(queries, names, question))
+            refusal = self._several(queries, names, question)
+            guesses = self._guesses(tried, bounds)
+            return LinkedQuestion(question.text, readings=guesses, refusal=refusal)
         linked = LinkedQuestion(
             question.text,
             queries[0],
-            self._readings(question.text, list(best.values()), shares, bounds),
+            self._readings(list(best.values()), shares, bounds) or self._guesses(tried, bounds),
             self.in_words(queries[0]),
             ahead=ahead,
         )
@@ -437,9 +452,16 @@ class QuestionLinker:
             return ()
         return tuple(entity for name in names for entity in name.entities)
 
+    def _guesses(
+        self, tried: Sequence[Derivation], bounds: tuple[int | None, int | None]
+    ) -> tuple[Reading, ...]:
+        """What a question may ask of one name in one step, whatever words that leaves."""
+        steps = [one for one in tried if one.step is not None and len(one.atoms) == 1]
+        steps.sort(key=lambda one: -one.score)
+        return self._readings(steps, _shares([one.score for one in steps]), bounds)
+
     def _readings(
         self,
-        text: str,
         found: Sequence[Derivation],
         shares: Sequence[float],
         bounds: tuple[int | None, int | None],
@@ -502,7 +524,9 @@ class QuestionLinker:
         some = ", ".join(map(self._label, near[:_NEAREST]))
         words = " and ".join(map(repr, dict.fromkeys(left)))
         said = f"nothing known is meant by {words}" if left else "no word says what is asked"
-        return LinkedQuestion(question.text, refusal=f"{said}; nearest relations: {some}")
+        readings = self._guesses(tried, bounds)
+        refusal = f"{said}; nearest relations: {some}"
+        return LinkedQuestion(question.text, readings=readings, refusal=refusal)
 
     # --- in words -----
 

@@ -65,7 +65,7 @@ LIGHT_VERBS = _words("""
 make makes made making take takes took taken hold holds held give gives gave given get gets got
 put puts go goes went gone come comes came pay paid have keep kept set find found do done lay laid
 lie choose chose send sends sent carry carried bring brought want wants about fall
-falls fell
+falls fell receive receives received
 """)
 """Verbs that say little beside a noun: "pay a visit"."""
 
