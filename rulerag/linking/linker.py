@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,8 +51,8 @@ _CHOICES, _READINGS, _LEAST = 4, 6, 0.001
 _NEAREST = 3
 # A time that starts so early stands before the question: "On 3 May, do you know whom …".
 _OPENING = 3
-# Words that may be names or not: beyond so many all are names.
-_DOUBTFUL = 3
+# How many words that may be names or not are looked at, the longest, and ways to take them.
+_DOUBTFUL, _COMBINATIONS = 4, 32
 _FUTURE = re.compile(
     r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next(?! to)|soon|in (?:the )?future)\b",
     re.IGNORECASE,
@@ -382,10 +382,11 @@ class QuestionLinker:
         tried: list[Derivation] = []
         for by_meaning in (False, True)[: 1 + (self.encoder is not None)]:
             question.by_meaning = by_meaning
-            for terms in () if found else _terms(question, names):
-                whole, every = self._search.search(question, terms, form.form, asked)
-                found += whole
-                tried += every
+            for choices in _terms(question, names):
+                for terms in () if found else choices:
+                    whole, every = self._search.search(question, terms, form.form, asked)
+                    found += whole
+                    tried += every
         if not found:
             return self._written(question, names, tried, bounds)
         if form.form != "yes or no" and not ahead:
@@ -546,19 +547,29 @@ class QuestionLinker:
         return "it may mean: " + "; or: ".join(map(self.in_words, queries[:2]))
 
 
-def _terms(question: Question, names: Sequence[Named]) -> Iterator[list[Term]]:
-    """The names of a question as terms, with and without those that may be none."""
-    doubtful = [n for n, name in enumerate(names) if name.doubtful][:_DOUBTFUL]
+def _terms(question: Question, names: Sequence[Named]) -> Iterator[list[list[Term]]]:
+    """The names of a question as terms: first those that are sure, then with some that may be none.
+
+    A word that may be a name and is accounted for otherwise is none.
+    """
+    doubtful = sorted(
+        (n for n, name in enumerate(names) if name.doubtful),
+        key=lambda n: names[n].span[0] - names[n].span[1],
+    )[:_DOUBTFUL]
+    sure = [n for n in range(len(names)) if n not in doubtful]
     for size in range(len(doubtful) + 1):
-        for left_out in combinations(doubtful, size):
-            some = [name for n, name in enumerate(names) if n not in left_out]
-            for chosen in product(*(name.entities[:_CHOICES] for name in some)) if some else ():
+        found = []
+        for taken in combinations(doubtful, size):
+            some = [names[n] for n in sorted((*sure, *taken))]
+            chosen = product(*(name.entities[:_CHOICES] for name in some)) if some else ()
+            for entities in islice(chosen, _COMBINATIONS):
                 terms = []
-                for name, entity in zip(some, chosen, strict=True):
+                for name, entity in zip(some, entities, strict=True):
                     tokens = sorted(question.within([name.span]))
                     first, last = tokens[0], tokens[-1] + 1
                     terms.append(Term(first, last, entity, (entity,), value=name.doubtful))
-                yield terms
+                found.append(terms)
+        yield found
 
 
 def _either(question: Question) -> set[int]:

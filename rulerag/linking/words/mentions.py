@@ -163,7 +163,7 @@ class MentionFinder:
                 text[start] for _, start, end in tokens if start >= span[0] and end <= span[1]
             ]
             lower = not any(one.isupper() or one.isdigit() for one in written) and (
-                len(words) == 1 or all(word in thesaurus() for word in words)
+                len(words) == 1 or all(word in thesaurus() or word in STOP_WORDS for word in words)
             )
             best = max(one.score for one in mentions)
             taken = (*(one.span for one in names), *free)
