@@ -31,7 +31,7 @@ BUDGETS = {
     "rulerag/generation": 3_110,
     "rulerag/integrations": 690,
     "rulerag/kg": 3_270,
-    "rulerag/linking": 2_790,
+    "rulerag/linking": 2_820,
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from rulerag.linking.question import Question
+from rulerag.linking.question import QuestionWords
 from rulerag.linking.relations import SOMETHING, RelationRanker, family
 from rulerag.linking.roles import PEOPLE, Kinds, Roles
 from rulerag.linking.steps import Step
@@ -94,12 +94,12 @@ class Accounts:
             found[name] = sorted(every - STOP_WORDS - PREPOSITIONS) or sorted(every)
         return found
 
-    def alike(self, question: Question, token: int, relation: str) -> float:
+    def alike(self, question: QuestionWords, token: int, relation: str) -> float:
         """How alike a word is to the words of a relation, from 0 to 1."""
         words = [question.tokens[token].word, *question.phrases_of(token)]
         return max((alike(one, said) for one in words for said in self._words[relation]), default=0)
 
-    def says_relation(self, question: Question, token: int) -> bool:
+    def says_relation(self, question: QuestionWords, token: int) -> bool:
         """Whether a word is that of some relation's label."""
         if token not in question.says_relation:
             word = question.tokens[token].word
@@ -108,7 +108,7 @@ class Accounts:
             )
         return question.says_relation[token]
 
-    def names_kind(self, question: Question, token: int, role: str) -> bool:
+    def names_kind(self, question: QuestionWords, token: int, role: str) -> bool:
         """Whether a noun may name what stands at an end of a relation.
 
         Where the graph knows nothing of such things, a noun that stands where kinds do ("which
@@ -144,7 +144,7 @@ class Accounts:
             and not self._known_elsewhere(question, token, relation)
         )
 
-    def _does(self, question: Question, token: int, role: str) -> bool:
+    def _does(self, question: QuestionWords, token: int, role: str) -> bool:
         """Whether a noun names who does what most at an end do: "rulers" of who has ruled."""
         if not question.tokens[token].word.rstrip("s").endswith(("er", "or")):
             return False
@@ -156,7 +156,7 @@ class Accounts:
             for other in self._roles.names
         )
 
-    def _known_elsewhere(self, question: Question, token: int, relation: str) -> bool:
+    def _known_elsewhere(self, question: QuestionWords, token: int, relation: str) -> bool:
         """Whether a noun names what stands at another end, or is the word of another relation."""
         word = question.tokens[token].word
         return any(self._kinds.alike(word, role) >= 2 * _KIND for role in self._roles.names) or any(
@@ -167,7 +167,7 @@ class Accounts:
 
     def of(
         self,
-        question: Question,
+        question: QuestionWords,
         words: Sequence[int],
         step: Step,
         *,
@@ -230,7 +230,7 @@ class Accounts:
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
 
     @staticmethod
-    def _is_another_thing(question: Question, token: int, asked_noun: int | None) -> bool:
+    def _is_another_thing(question: QuestionWords, token: int, asked_noun: int | None) -> bool:
         """Whether a noun names something besides what is asked for: "which city is the firm in"."""
         return (
             asked_noun is not None
@@ -238,7 +238,9 @@ class Accounts:
             and alike(question.word(token), question.word(asked_noun)) < _ALIKE
         )
 
-    def kind_says(self, question: Question, token: int | None, role: str, *, where: bool) -> bool:
+    def kind_says(
+        self, question: QuestionWords, token: int | None, role: str, *, where: bool
+    ) -> bool:
         """Whether the kind that is asked for alone says what is asked: "in which city is M ?".
 
         Args:
@@ -258,7 +260,7 @@ class Accounts:
         named = max((self._kinds.alike(one, role) for one in nouns), default=0.0)
         return max(named, self._kinds.stated(word, role) if word not in ANYTHING else 0.0) >= _KIND
 
-    def preposition_says(self, question: Question, name: int, step: Step) -> bool:
+    def preposition_says(self, question: QuestionWords, name: int, step: Step) -> bool:
         """Whether the word before a name is the one that a relation ends with: "who is at M".
 
         Args:
@@ -277,7 +279,9 @@ class Accounts:
             and label[-1:] == [word]
         )
 
-    def nearest(self, question: Question, left: Sequence[str], steps: Sequence[Step]) -> list[str]:
+    def nearest(
+        self, question: QuestionWords, left: Sequence[str], steps: Sequence[Step]
+    ) -> list[str]:
         """The relations, those first that come nearest to words that nothing accounts for."""
         tokens = [n for n, token in enumerate(question.tokens) if token.word in left]
         best = {step.relation: -n for n, step in reversed(list(enumerate(steps)))}

@@ -18,7 +18,7 @@ from itertools import count, islice, pairwise, product
 from rulerag.kg import ConjunctiveQuery, Form
 from rulerag.kg.grounding import FactIndex, solve
 from rulerag.linking.accounts import Account, Accounts
-from rulerag.linking.question import Question
+from rulerag.linking.question import QuestionWords
 from rulerag.linking.roles import AnswerKind
 from rulerag.linking.steps import Step, StepScorer, other_end
 from rulerag.linking.words import (
@@ -137,7 +137,7 @@ class DerivationSearch:
 
     def search(
         self,
-        question: Question,
+        question: QuestionWords,
         terms: Sequence[Term],
         form: Form,
         period: tuple[int | None, int | None],
@@ -209,7 +209,9 @@ class DerivationSearch:
 
     # --- whole questions and phrases -----
 
-    def _whole(self, question: Question, terms: Sequence[Term], form: Form) -> Iterator[Derivation]:
+    def _whole(
+        self, question: QuestionWords, terms: Sequence[Term], form: Form
+    ) -> Iterator[Derivation]:
         last = len(question)
         if len(terms) == 1:
             if form != "yes or no":
@@ -222,7 +224,7 @@ class DerivationSearch:
             yield from self._of_several(question, 0, last, terms)
 
     def _of_one(
-        self, question: Question, first: int, last: int, term: Term, *, whole: bool
+        self, question: QuestionWords, first: int, last: int, term: Term, *, whole: bool
     ) -> Iterator[Derivation]:
         """One term and one relation: "who does M work for", "the boss of M"."""
         if any(question.word(n) in SHARING for n in range(first, last)):
@@ -268,7 +270,7 @@ class DerivationSearch:
             yield Derivation(atoms, variable, score, left, step, account.exact)
 
     def _kind_says(
-        self, question: Question, noun: int | None, step: Step, term: Term, *, where: bool
+        self, question: QuestionWords, noun: int | None, step: Step, term: Term, *, where: bool
     ) -> bool:
         """Whether the kind that is asked for, or a preposition, says a relation by itself."""
         if self._has_role(term, step.asked) and self._accounts.preposition_says(
@@ -284,7 +286,7 @@ class DerivationSearch:
         return self._accounts.kind_says(question, noun, step.role, where=where)
 
     @staticmethod
-    def _opens_clause(question: Question, token: int, last: int, term: Term) -> bool:
+    def _opens_clause(question: QuestionWords, token: int, last: int, term: Term) -> bool:
         """Whether a clause about what stands before it begins: "the firm that …"."""
         return token < last and (question.word(token) in RELATIVES or token in term.tokens)
 
@@ -296,7 +298,7 @@ class DerivationSearch:
                 yield Derivation((atom(role, term.name, variable),), variable, 0.0)
 
     def _sharing(
-        self, question: Question, first: int, last: int, term: Term
+        self, question: QuestionWords, first: int, last: int, term: Term
     ) -> Iterator[Derivation]:
         """What shares something with a term: "who acted together with M"."""
         but = {*term.tokens, *(n for n in range(first, last) if question.word(n) in SHARING)}
@@ -334,7 +336,7 @@ class DerivationSearch:
             yield Derivation(atoms, variable, score, tuple(left))
 
     def _of_several(
-        self, question: Question, first: int, last: int, terms: Sequence[Term]
+        self, question: QuestionWords, first: int, last: int, terms: Sequence[Term]
     ) -> Iterator[Derivation]:
         """Several conditions on one thing: "who works for M and lives in N", "the CEO of M"."""
         cuts = []
@@ -365,7 +367,7 @@ class DerivationSearch:
                     yield Derivation((*inner, *atoms), variable, score, left)
 
     def _conditions(
-        self, question: Question, first: int, last: int, term: Term, terms: Sequence[Term]
+        self, question: QuestionWords, first: int, last: int, term: Term, terms: Sequence[Term]
     ) -> Iterator[tuple[str, float, tuple[str, ...]]]:
         """What some words may ask of one of several terms, the score, and the words left."""
         words = question.content(first, last, term.tokens)
@@ -406,7 +408,7 @@ class DerivationSearch:
             if share > _LEAST_SHARE:
                 yield role, math.log(share)
 
-    def _filtered(self, question: Question, terms: Sequence[Term]) -> Iterator[Derivation]:
+    def _filtered(self, question: QuestionWords, terms: Sequence[Term]) -> Iterator[Derivation]:
         """A condition on what a phrase describes: "which employees of M live in N"."""
         if len(terms) != 2:
             return
@@ -419,7 +421,7 @@ class DerivationSearch:
                 score = phrase.score + other.score + step.score + likely - _COST
                 yield Derivation(atoms, phrase.name, score, left)
 
-    def _between(self, question: Question, terms: Sequence[Term]) -> Iterator[Derivation]:
+    def _between(self, question: QuestionWords, terms: Sequence[Term]) -> Iterator[Derivation]:
         """Whether two terms stand in a relation, or when: "does M work for N"."""
         one, other = terms
         for known, asked in ((one, other), (other, one)):
@@ -433,7 +435,7 @@ class DerivationSearch:
                 yield Derivation(atoms, other.name, score, left)
 
     def _steps_between(
-        self, question: Question, known: Term, other: Term, *, unsaid: bool = False
+        self, question: QuestionWords, known: Term, other: Term, *, unsaid: bool = False
     ) -> Iterator[tuple[Step, Account, float]]:
         """Steps from one term to another, what they account for, and how well the other fits."""
         words = question.content(0, len(question), {*known.tokens, *other.tokens})
@@ -456,7 +458,7 @@ class DerivationSearch:
 
     # --- phrases -----
 
-    def _reduced(self, question: Question, terms: Sequence[Term]) -> Iterator[list[Term]]:
+    def _reduced(self, question: QuestionWords, terms: Sequence[Term]) -> Iterator[list[Term]]:
         """The terms with a phrase around one or two of them put in their place."""
         number = len(question)
         for size in (1, 2):
@@ -474,7 +476,7 @@ class DerivationSearch:
 
     def _phrase(
         self,
-        question: Question,
+        question: QuestionWords,
         first: int,
         last: int,
         inner: list[Term],
@@ -508,7 +510,7 @@ class DerivationSearch:
                 yield Term(first, last, one.wanted, entities[:_ANSWERS], one.atoms, one.score)
 
     @staticmethod
-    def _may_start(question: Question, first: int, name: int) -> bool:
+    def _may_start(question: QuestionWords, first: int, name: int) -> bool:
         """Whether a phrase may start at a token, before the name at another."""
         word, before = question.word(first), question.word(first - 1)
         if first == name:

@@ -20,7 +20,7 @@ from rulerag.linking.accounts import Accounts
 from rulerag.linking.derivations import Derivation, DerivationSearch, Term, unaccounted
 from rulerag.linking.examples import FILE, LinkedExample, read_examples
 from rulerag.linking.forms import AskedForm, asked_form
-from rulerag.linking.question import Question
+from rulerag.linking.question import QuestionWords
 from rulerag.linking.relations import SOMETHING, RelationRanker
 from rulerag.linking.roles import Kinds, Roles
 from rulerag.linking.steps import StepScorer
@@ -30,7 +30,7 @@ from rulerag.linking.words import (
     SHARING,
     AskedPeriod,
     MentionFinder,
-    Named,
+    NamedPlace,
     asked_period,
     parted,
     spellings,
@@ -349,7 +349,7 @@ class QuestionLinker:
             near = " or ".join(repr(self._entity(one)) for one in self.mentions.nearest(text))
             hint = f"; nearest names: {near}" if near else ""
             return LinkedQuestion(text, refusal=f"nobody known is mentioned{hint}")
-        question = Question(text)
+        question = QuestionWords(text)
         question.asking = question.within(form.spans)
         question.free = question.within((*form.spans, *times, *future)) | _either(question)
         return self._understood(question, names, form, period, ahead=ahead)
@@ -368,8 +368,8 @@ class QuestionLinker:
 
     def _understood(
         self,
-        question: Question,
-        names: Sequence[Named],
+        question: QuestionWords,
+        names: Sequence[NamedPlace],
         form: AskedForm,
         period: AskedPeriod | None,
         *,
@@ -420,7 +420,7 @@ class QuestionLinker:
     def _known(
         self,
         found: Sequence[Derivation],
-        names: Sequence[Named],
+        names: Sequence[NamedPlace],
         period: tuple[int | None, int | None],
     ) -> list[Derivation]:
         """The derivations that facts know something of, all where they know nothing of any.
@@ -447,7 +447,7 @@ class QuestionLinker:
         return sum(_DATE.match(self._entity(one)) is not None for one in some) > _MOSTLY * len(some)
 
     @staticmethod
-    def _excluded(question: Question, names: Sequence[Named]) -> tuple[str, ...]:
+    def _excluded(question: QuestionWords, names: Sequence[NamedPlace]) -> tuple[str, ...]:
         """The names that are no answers of a question for others."""
         if not any(token.word in _OTHERS for token in question.tokens):
             return ()
@@ -503,8 +503,8 @@ class QuestionLinker:
 
     def _written(
         self,
-        question: Question,
-        names: Sequence[Named],
+        question: QuestionWords,
+        names: Sequence[NamedPlace],
         tried: Sequence[Derivation],
         bounds: tuple[int | None, int | None],
     ) -> LinkedQuestion:
@@ -536,7 +536,10 @@ class QuestionLinker:
         return self._phrases.query(query, self._entity, self.calendar)
 
     def _several(
-        self, queries: Sequence[ConjunctiveQuery], names: Sequence[Named], question: Question
+        self,
+        queries: Sequence[ConjunctiveQuery],
+        names: Sequence[NamedPlace],
+        question: QuestionWords,
     ) -> str:
         """What a question that may mean several things may mean."""
         for name in names:
@@ -547,7 +550,7 @@ class QuestionLinker:
         return "it may mean: " + "; or: ".join(map(self.in_words, queries[:2]))
 
 
-def _terms(question: Question, names: Sequence[Named]) -> Iterator[list[list[Term]]]:
+def _terms(question: QuestionWords, names: Sequence[NamedPlace]) -> Iterator[list[list[Term]]]:
     """The names of a question as terms: first those that are sure, then with some that may be none.
 
     A word that may be a name and is accounted for otherwise is none.
@@ -572,7 +575,7 @@ def _terms(question: Question, names: Sequence[Named]) -> Iterator[list[list[Ter
         yield found
 
 
-def _either(question: Question) -> set[int]:
+def _either(question: QuestionWords) -> set[int]:
     """The tokens of "who or what"."""
     found: set[int] = set()
     for n in range(1, len(question) - 1):

@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 @dataclass(slots=False)
-class Question:
+class QuestionWords:
     """The words of a question, and which of them need an account.
 
     Args:

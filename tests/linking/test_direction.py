@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rulerag.linking.direction import subject_asked
-from rulerag.linking.question import Question
+from rulerag.linking.question import QuestionWords
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_end_that_is_asked_for(question: str, label: str, subject: bool) -> 
     ],
 )
 def test_the_kind_of_thing_that_is_asked_for(question: str, noun: str) -> None:
-    words = Question(question)
+    words = QuestionWords(question)
     name = next(n for n, token in enumerate(words.tokens) if token.word == "borg")
     token = words.asked_noun(0, len(words), {name})
     assert (words.word(token) if token is not None else "") == noun

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     )
     from rulerag.linking.words.dates import AskedPeriod, asked_period, stated_times
     from rulerag.linking.words.documents import link_mentions
-    from rulerag.linking.words.mentions import MentionFinder, Named, spellings
+    from rulerag.linking.words.mentions import MentionFinder, NamedPlace, spellings
     from rulerag.linking.words.wordnet import parted, thesaurus
 else:
     __getattr__ = lazy_names(__name__)

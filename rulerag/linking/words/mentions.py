@@ -69,7 +69,7 @@ class Mention:
     part: bool = False
 
 
-class Named(NamedTuple):
+class NamedPlace(NamedTuple):
     """A place in a question where a name stands.
 
     Args:
@@ -139,7 +139,7 @@ class MentionFinder:
                 found[mention.entity] = mention
         return sorted(found.values(), key=lambda one: (-one.score, one.entity))
 
-    def names(self, text: str, free: Sequence[tuple[int, int]] = ()) -> list[Named]:
+    def names(self, text: str, free: Sequence[tuple[int, int]] = ()) -> list[NamedPlace]:
         """The names of a question, from left to right, without overlap: the likeliest.
 
         Besides whole names and slips of the pen, parts of names count ("Harbour Analytics" of
@@ -155,8 +155,8 @@ class MentionFinder:
         for mention in (*self.find(text), *others):
             found.setdefault(mention.span, []).append(mention)
         ranked = sorted(found.items(), key=lambda one: (-max(m.score for m in one[1]), one[0]))
-        names: list[Named] = []
-        parts: list[Named] = []
+        names: list[NamedPlace] = []
+        parts: list[NamedPlace] = []
         for span, mentions in ranked:
             words = [word for word, start, end in tokens if span[0] <= start and end <= span[1]]
             written = [
@@ -172,7 +172,7 @@ class MentionFinder:
                 continue
             if not self._is_sentence(words, lower=lower):
                 near = (one.entity for one in mentions if one.score >= best - _EQUAL)
-                name = Named(span, tuple(dict.fromkeys(near)), lower)
+                name = NamedPlace(span, tuple(dict.fromkeys(near)), lower)
                 names.append(name)
                 parts += [name] * (lower and mentions[0].part)
         # "clinic" is the name of a clinic only where there is no other name.
