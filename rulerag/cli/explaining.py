@@ -241,7 +241,11 @@ def _about(place: Path, run: QueryRun, whys: Sequence[Why]) -> list[tuple[str, s
 _SETTINGS = frozenset(ExplainSettings.model_fields)
 
 
-def _say_unanswered(queries: Sequence[Query]) -> None:
+def _say_unanswered(unanswered: Sequence[Query]) -> None:
+    for query in unanswered:
+        if query.refusal:
+            say(f"answer: cannot be answered: {query.refusal}")
+    queries = [query for query in unanswered if not query.refusal]
     if queries:
         ids = ", ".join(query.id for query in queries[:SHOWN])
         more = " …" if len(queries) > SHOWN else ""
