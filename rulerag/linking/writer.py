@@ -49,6 +49,7 @@ class QueryWriter:
         "template": {"type": "plain", "rules": False, "target": "text"},
         "chat": False,
         "dtype": "fast",
+        "max_new_tokens": 160,  # a query of three facts; 32, the default, cuts one fact in two
     }
     """What the configuration of a model needs beside its name: the prompt is the question."""
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
 from rulerag.cli import main
-from rulerag.linking import QuestionLinker
+from rulerag.linking import QueryWriter, QuestionLinker
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Completion, GenerationRequest
 
@@ -77,6 +78,13 @@ def test_a_model_is_asked_only_where_words_do_not_explain(people: RuleQADataset)
     linker = QuestionLinker(people, language_model=model)
     linker.link(["Who does Anna Meyer work for?", "what does Anna Meyer works for ?", "Who?"])
     assert not model.asked
+
+
+def test_a_model_may_write_three_facts() -> None:
+    names = ("Anna Meyer", "?x", "?y", "?z")
+    atoms = [[one, "is headquartered in", two] for one, two in pairwise(names)]
+    reply = json.dumps(RIGHT | {"atoms": atoms, "words": {"pays": "is headquartered in"}})
+    assert QueryWriter.PROMPT["max_new_tokens"] >= len(reply) / 2  # tokens of two letters
 
 
 def test_a_model_needs_a_question(capsys: pytest.CaptureFixture[str]) -> None:
