@@ -102,13 +102,18 @@ class ConjunctiveQuery:
         for key in ("since", "until"):
             if not isinstance(row.get(key), int | None):
                 raise DataFormatError("expected a whole number or null", key=key)
+        if not isinstance(row.get("form", ""), str):
+            raise DataFormatError("expected a text", key="form")
+        excluded = row.get("excluded") or []
+        if not isinstance(excluded, list):
+            raise DataFormatError("expected a list of names", key="excluded")
         return cls(
             tuple(Atom(relation, subject, object_) for subject, relation, object_ in atoms),
             str(row.get("wanted") or ""),
             row.get("form", "entities"),
             row.get("since"),
             row.get("until"),
-            tuple(map(str, row.get("excluded") or ())),
+            tuple(map(str, excluded)),
         )
 
 

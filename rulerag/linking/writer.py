@@ -86,14 +86,14 @@ class QueryWriter:
         (reply,) = self.generator.generate([GenerationRequest(Query("link", prompt))])
         row = _first_object(reply.text)
         meant = row.get("words")
-        if not isinstance(meant, dict):
+        if not isinstance(meant, dict) or not all(isinstance(one, str) for one in meant.values()):
             return None
         try:
-            query = ConjunctiveQuery.from_json({"form": row.get("form"), **row})
+            query = ConjunctiveQuery.from_json(row)
         except DataFormatError:
             return None
-        said = {one.relation for one in query.atoms}
-        if not said <= set(relations) or not all(meant.get(word) in said for word in words):
+        used = {one.relation for one in query.atoms}
+        if not used <= set(relations) or not all(meant.get(word) in used for word in words):
             return None
         terms = {term for one in query.atoms for term in ends(one) if not term.startswith("?")}
         if terms != set(names):
@@ -115,7 +115,7 @@ def _first_object(text: str) -> Mapping[str, Any]:
     """The first JSON object of a text; empty where there is none."""
     start = text.find("{")
     if start >= 0:
-        with suppress(json.JSONDecodeError):
+        with suppress(json.JSONDecodeError, RecursionError):
             row, _ = json.JSONDecoder().raw_decode(text[start:])
             return row if isinstance(row, dict) else {}
     return {}

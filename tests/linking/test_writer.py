@@ -51,6 +51,9 @@ def test_a_query_is_written(people: RuleQADataset) -> None:
     "changed",
     [
         {"form": "guess"},
+        {"form": ["entities"]},
+        {"words": {"pays": ["works for"]}},
+        {"excluded": 1},
         {"atoms": [["Anna Meyer", "pays", "?x"]]},  # no such relation
         {"atoms": [["Dora Lenz", "works for", "?x"]]},  # another name
         {"words": {}},  # a word without an account
