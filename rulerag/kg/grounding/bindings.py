@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from rulerag.kg.corpus import stated_facts
@@ -65,6 +65,46 @@ class FactIndex:
             yield from self._by_object.get(relation, {}).get(object_, ())
 
 
+def join(
+    atoms: Sequence[Atom],
+    order: Sequence[int],
+    index: FactIndex,
+    bound: Mapping[str, str],
+    fits: Callable[[Mapping[int, Row], int, Row], bool],
+) -> Iterator[tuple[Mapping[str, str], tuple[Row, ...]]]:
+    """Every way to make atoms true: what their terms are bound to, and the fact behind each atom.
+
+    Args:
+        atoms: what has to hold.
+        order: in which they are looked up; each shares a bound term with those before it.
+        index: the facts.
+        bound: what variables are bound to from the start.
+        fits: whether a fact may stand for an atom, given the facts of the atoms before it.
+    """
+    rows: dict[int, Row] = {}
+
+    def extend(step: int, bound: Mapping[str, str]) -> Iterator[Mapping[str, str]]:
+        number = order[step]
+        atom = atoms[number]
+        for row in index.match(atom.relation, bound.get(atom.subject), bound.get(atom.object)):
+            # r(?x, ?x) matches loops only: one variable cannot stand for two entities.
+            if atom.subject == atom.object and row.subject != row.object:
+                continue
+            if fits(rows, number, row):
+                rows[number] = row
+                found = {**bound, atom.subject: row.subject, atom.object: row.object}
+                if step + 1 < len(order):
+                    yield from extend(step + 1, found)
+                else:
+                    yield found
+                del rows[number]
+
+    terms = (term for atom in atoms for term in (atom.subject, atom.object))
+    names = {term: term for term in terms if not term.startswith("?")}
+    for found in extend(0, names | dict(bound)):
+        yield found, tuple(rows[number] for number in range(len(order)))
+
+
 def ground(
     rule: Rule, subject: str, index: FactIndex, before: int | None = None
 ) -> list[Grounding]:
@@ -79,36 +119,17 @@ def ground(
         index: the facts.
         before: the time asked about; None allows every time.
     """
-    found: list[Grounding] = []
-    order = body_order(rule)
-    ground_rows: dict[int, Row] = {}
-
-    def extend(step: int, bound: Mapping[str, str]) -> None:
-        if step == len(order):
-            rows = tuple(ground_rows[i].row for i in range(len(rule.body)))
-            times = [r.timestamp for r in ground_rows.values() if r.timestamp is not None]
-            answer = bound.get(rule.head.object)
-            if answer is None and not rule.head.object.startswith("?"):
-                answer = rule.head.object
-            if answer is not None:
-                found.append(Grounding(rule, answer, rows, max(times) if times else None))
-            return
-        number = order[step]
-        atom = rule.body[number]
-        ends = _value(atom.subject, bound), _value(atom.object, bound)
-        for row in index.match(atom.relation, *ends):
-            # r(?x, ?x) matches loops only: one variable cannot stand for two entities.
-            if atom.subject == atom.object and row.subject != row.object:
-                continue
-            if not _in_time(rule, ground_rows, number, row, before):
-                continue
-            ground_rows[number] = row
-            extend(step + 1, {**bound, atom.subject: row.subject, atom.object: row.object})
-            del ground_rows[number]
-
     start = {rule.head.subject: subject} if rule.head.subject.startswith("?") else {}
-    if start or rule.head.subject == subject:
-        extend(0, start)
+    if not start and rule.head.subject != subject:
+        return []
+    fits = partial(_in_time, rule, before)
+    found, head = [], rule.head.object
+    for bound, rows in join(rule.body, body_order(rule), index, start, fits):
+        answer = bound.get(head, None if head.startswith("?") else head)
+        if answer is not None:
+            times = [row.timestamp for row in rows if row.timestamp is not None]
+            places = tuple(row.row for row in rows)
+            found.append(Grounding(rule, answer, places, max(times, default=None)))
     return found
 
 
@@ -135,10 +156,6 @@ def groundings_of(request: GenerationRequest) -> Groundings:
             for grounding in ground(rule, query.subject, index, query.timestamp)
         ),
     )
-
-
-def _value(term: str, bound: Mapping[str, str]) -> str | None:
-    return bound.get(term) if term.startswith("?") else term
 
 
 def body_order(rule: Rule) -> list[int]:
@@ -170,7 +187,7 @@ def _steps_off(atom: Atom, bound: set[str]) -> int:
 
 
 def _in_time(
-    rule: Rule, rows: Mapping[int, Row], number: int, row: Row, before: int | None
+    rule: Rule, before: int | None, rows: Mapping[int, Row], number: int, row: Row
 ) -> bool:
     """Whether a fact keeps the body's time order and lies before the time asked about."""
     if row.timestamp is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rulerag.kg.calendar import Calendar
-from rulerag.kg.grounding.bindings import FactIndex, Row
+from rulerag.kg.grounding.bindings import FactIndex, Row, join
 from rulerag.kg.queries import ConjunctiveQuery, ends, in_order
 from rulerag.rules import Atom
 from rulerag.types import Fact
@@ -89,26 +89,12 @@ def solve(query: ConjunctiveQuery, index: FactIndex) -> Iterator[Solution]:
         query: what is asked.
         index: the facts.
     """
-    order = list(in_order(query.atoms))
-    rows: dict[int, Row] = {}
 
-    def extend(step: int, bound: dict[str, str]) -> Iterator[Solution]:
-        if step == len(order):
-            yield Solution(bound, tuple(rows[n] for n in range(len(order))))
-            return
-        number = order[step]
-        atom = query.atoms[number]
-        known = [bound.get(term) if term.startswith("?") else term for term in ends(atom)]
-        for row in index.match(atom.relation, known[0], known[1]):
-            if atom.subject == atom.object and row.subject != row.object:
-                continue
-            if not _within(row.timestamp, query.since, query.until):
-                continue
-            rows[number] = row
-            found = dict(zip(ends(atom), (row.subject, row.object), strict=True))
-            yield from extend(step + 1, bound | {k: v for k, v in found.items() if k[0] == "?"})
+    def fits(rows: Mapping[int, Row], number: int, row: Row) -> bool:
+        return _within(row.timestamp, query.since, query.until)
 
-    return extend(0, {})
+    for terms, rows in join(query.atoms, list(in_order(query.atoms)), index, {}, fits):
+        yield Solution({one: terms[one] for one in query.variables}, rows)
 
 
 def execute(query: ConjunctiveQuery, index: FactIndex) -> QueryResult:
