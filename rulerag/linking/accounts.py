@@ -30,8 +30,8 @@ from rulerag.linking.words import (
     words_of,
 )
 
-# Chosen on validation questions (benchmarks/asking): how alike a word is to one of a label that
-# accounts for it, where it is that word itself, and a noun to what stands at an end.
+# Chosen on validation questions (benchmarks/linking/asking): how alike a word is to one of a label
+# that accounts for it, where it is that word itself, and a noun to what stands at an end.
 _ALIKE, _SAME, _KIND = 0.35, 0.9, 0.3
 # How alike the meanings of words and relation are, where no single word says it.
 _MEANING = 0.6
@@ -97,14 +97,16 @@ class Accounts:
     def alike(self, question: QuestionWords, token: int, relation: str) -> float:
         """How alike a word is to the words of a relation, from 0 to 1."""
         words = [question.tokens[token].word, *question.phrases_of(token)]
-        return max((alike(one, said) for one in words for said in self._words[relation]), default=0)
+        return max(
+            (alike(one, other) for one in words for other in self._words[relation]), default=0
+        )
 
     def says_relation(self, question: QuestionWords, token: int) -> bool:
         """Whether a word is that of some relation's label."""
         if token not in question.says_relation:
             word = question.tokens[token].word
             question.says_relation[token] = any(
-                same_word(word, said) for words in self._words.values() for said in words
+                same_word(word, other) for words in self._words.values() for other in words
             )
         return question.says_relation[token]
 
@@ -121,12 +123,12 @@ class Accounts:
             return False
         relation = role.removeprefix(INVERSE)
         near = self.alike(question, token, relation)
-        said = near > _SAME or (near >= _ALIKE and not self.says_relation(question, token))
-        said = said or any(thesaurus().is_kind(word, one) for one in self._words[relation])
+        named = near > _SAME or (near >= _ALIKE and not self.says_relation(question, token))
+        named = named or any(thesaurus().is_kind(word, one) for one in self._words[relation])
         wrong = (people > _PEOPLE_THERE and not is_human(word)) or (
             people < _PLACES_THERE and word not in PLACES
         )
-        if said and not wrong:
+        if named and not wrong:
             return True
         if word in ORGANISATIONS:
             return people <= _NOBODY_THERE
@@ -160,9 +162,9 @@ class Accounts:
         """Whether a noun names what stands at another end, or is the word of another relation."""
         word = question.tokens[token].word
         return any(self._kinds.alike(word, role) >= 2 * _KIND for role in self._roles.names) or any(
-            same_word(word, said)
+            same_word(word, other)
             for name, words in self._words.items()
-            for said in (words if name != relation else ())
+            for other in (words if name != relation else ())
         )
 
     def of(
@@ -187,7 +189,7 @@ class Accounts:
         """
         left, relation, kinds = [], 0, 0
         exact = 1.0
-        said: set[str] = set()
+        stems: set[str] = set()
         for token in words:
             word = question.tokens[token].word
             near = self.alike(question, token, step.relation)
@@ -207,9 +209,9 @@ class Accounts:
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
                     exact = min(exact, near)
-                if stem(word) in said:  # "M's neighbour's neighbour" is two steps away
+                if stem(word) in stems:  # "M's neighbour's neighbour" is two steps away
                     left.append(word)
-                said.add(stem(word))
+                stems.add(stem(word))
             elif self._is_another_thing(question, token, asked_noun):
                 left.append(word)
             elif (token in nouns or token in question.kind_places) and self.names_kind(
@@ -253,8 +255,8 @@ class Accounts:
         places = self._kinds.people(role) <= _PLACES_THERE
         if places and (where or word in PLACES):
             return True
-        said = self._words[role.removeprefix(INVERSE)]
-        if where and any(alike("located", one) > _SAME for one in said):
+        labels = self._words[role.removeprefix(INVERSE)]
+        if where and any(alike("located", one) > _SAME for one in labels):
             return True
         nouns = ("city", "country", "town") if where else ()
         named = max((self._kinds.alike(one, role) for one in nouns), default=0.0)

@@ -34,8 +34,8 @@ from rulerag.linking.words import (
 )
 from rulerag.rules import Atom
 
-# Chosen on validation questions (benchmarks/asking), as log-likelihoods: what a relation that
-# words say costs, one that no word says, and a path there and back.
+# Chosen on validation questions (benchmarks/linking/asking), as log-likelihoods: what a relation
+# that words say costs, one that no word says, and a path there and back.
 _COST, _UNSAID, _SHARED = 7.0, 3.0, 1.0
 # A reading that facts know nothing of gives way to another one of the same words alone.
 _WORDS_APART, _SURE_ORDER, _SAME = 1.0, -2.5, 0.9
@@ -426,10 +426,10 @@ class DerivationSearch:
         one, other = terms
         for known, asked in ((one, other), (other, one)):
             for step, account, likely in self._steps_between(question, known, asked, unsaid=True):
-                said = account.relation or not question.content(
+                has_account = account.relation or not question.content(
                     0, len(question), {*one.tokens, *other.tokens}
                 )
-                left = account.left or (() if said else (_NO_RELATION,))
+                left = account.left or (() if has_account else (_NO_RELATION,))
                 atoms = (*one.atoms, *other.atoms, atom(step.asked, known.name, asked.name))
                 score = one.score + other.score + step.score + likely - _COST
                 yield Derivation(atoms, other.name, score, left)

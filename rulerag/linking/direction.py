@@ -49,11 +49,11 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
     noun = _NOUN_OF.search(before) or _WHOSE.match(text[end:])
     if noun:
         # "the capital of M" asks for the subject of "capital of", and for the object of "capital".
-        said = {stem(word) for word in words_of(noun[1])}
+        stems = {stem(word) for word in words_of(noun[1])}
         if any(agent in content for agent in _agents(noun[1])):
             # "the founder of M" is who founded it, the object of "founded by".
             return (1 - _SURE if passive else _SURE), True
-        return (_SURE if last in PREPOSITIONS and said & content else 1 - _NOUN), True
+        return (_SURE if last in PREPOSITIONS and stems & content else 1 - _NOUN), True
     if last in PREPOSITIONS and re.search(rf"\b{last}(?: the)? $", before, re.IGNORECASE):
         return _SURE, True  # "located in M", "hired by M"
     if _SUBJECT.search(before):
@@ -98,10 +98,10 @@ def _of_sentence_subject(before: str, after: str, label: Sequence[str]) -> float
         return _SURE
     whose = re.search(rf"\b(?:of|for) {asking}", before) or re.search(r"\b(?:of|for)\W*$", after)
     noun = re.match(r"(?:an?|the) (\w+)(?: (\w+))?", after)
-    said = {stem(word) for word in noun.groups() if word} if whose and noun else set()
+    stems = {stem(word) for word in noun.groups() if word} if whose and noun else set()
     last = label[-1] if label else ""
     # "of whom is M the employer": M is the object of "employer".
-    return _NOUN if last not in PREPOSITIONS and stem(last) in said else 1 - _SURE
+    return _NOUN if last not in PREPOSITIONS and stem(last) in stems else 1 - _SURE
 
 
 def asks_for_subject(before: str, between: str, after: str, *, mention_first: bool) -> float:

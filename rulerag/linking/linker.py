@@ -43,8 +43,8 @@ from rulerag.types import Fact, Query
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder, Generator
 
-# Chosen on validation questions: see benchmarks/asking. Below this probability of its answer a
-# question is taken to mean several things.
+# Chosen on validation questions (benchmarks/linking/asking). Below this probability of its answer
+# a question is taken to mean several things.
 _LEAST_SURE = 0.51
 # How many entities of one name and readings are looked at, and the least likely that is named.
 _CHOICES, _READINGS, _LEAST = 4, 6, 0.001
@@ -234,10 +234,10 @@ class QuestionLinker:
     def mentions(self) -> MentionFinder:
         """Finds the entities that are asked about."""
         entities, relations = self._names
-        said = spellings(relations, self._labels["relations"]).values()
+        spelled = spellings(relations, self._labels["relations"]).values()
         return MentionFinder(
             spellings(entities, self._labels["entities"], self._aliases),
-            [word for one in said for word in one],
+            [word for one in spelled for word in one],
         )
 
     @cached_property
@@ -524,9 +524,9 @@ class QuestionLinker:
                 return LinkedQuestion(question.text, query, words=self.in_words(query))
         some = ", ".join(map(self._label, near[:_NEAREST]))
         words = " and ".join(map(repr, dict.fromkeys(left)))
-        said = f"nothing known is meant by {words}" if left else "no word says what is asked"
+        reason = f"nothing known is meant by {words}" if left else "no word says what is asked"
         readings = self._guesses(tried, bounds)
-        refusal = f"{said}; nearest relations: {some}"
+        refusal = f"{reason}; nearest relations: {some}"
         return LinkedQuestion(question.text, readings=readings, refusal=refusal)
 
     # --- in words -----

@@ -140,8 +140,8 @@ class StepScorer:
             :func:`~rulerag.linking.relations.weights_of`: shape (relations, signs).
         """
         masked = f"{text[: span[0]]}\0{' ' * (span[1] - span[0] - 1)}{text[span[1] :]}"
-        said = self.relations.signs([masked])[0]
-        signs = np.hstack([np.repeat(said, 2, axis=0), self._of_graph(entities, kind)])
+        by_words = self.relations.signs([masked])[0]
+        signs = np.hstack([np.repeat(by_words, 2, axis=0), self._of_graph(entities, kind)])
         weights = weights_of(self.relations.encoder)
         likely = signs @ [weights[name] for name in weights if name != "order"]
         best = np.argsort(-likely, kind="stable")[:top]
