@@ -49,6 +49,14 @@ class UnionRetriever(Protocol):
         ...
 
 
+class QueryLinker(Protocol):
+    """Finds what questions in one's own words ask, as :class:`rulerag.linking.QuestionLinker`."""
+
+    def link_queries(self, queries: Sequence[Query]) -> list[Query]:
+        """The queries, those that name no relation with their meaning, or why there is none."""
+        ...
+
+
 class RuleRAGPipeline:
     """Answers queries with documents and rules (RuleRAG, arXiv:2410.22353, section 3).
 
@@ -66,6 +74,9 @@ class RuleRAGPipeline:
         fingerprints: of the data, copied into every answer.
         labels: readable names of entities, for what is stated; names themselves where one is
             missing.
+
+    Attributes:
+        linker: understands queries that name no relation; None where the generator reads texts.
 
     Raises:
         ConfigError: ``top_k`` below 1 or an unknown ``reader_rules``.
@@ -98,6 +109,7 @@ class RuleRAGPipeline:
         self.reader_rules = reader_rules
         self.keep_union = keep_union
         self.labels = labels or {}
+        self.linker: QueryLinker | None = None
         self.fingerprints = {
             **(fingerprints or {}),
             "retriever": retriever.fingerprint,
@@ -124,6 +136,7 @@ class RuleRAGPipeline:
             raise RetrievalError(
                 f"a saved run of {len(retrieved)} lists does not fit {len(queries)} queries"
             )
+        queries = queries if self.linker is None else self.linker.link_queries(queries)
         given = [None] * len(queries) if retrieved is None else list(retrieved)
         known = [self._by_meaning(query, some) for query, some in zip(queries, given, strict=True)]
         left = [n for n, one in enumerate(known) if one is None]

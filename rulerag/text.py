@@ -84,10 +84,17 @@ def tokenize(text: str) -> list[str]:
     return normalize_answer(text).split()
 
 
-def exact_match(prediction: str, answers: Iterable[str]) -> float:
-    """1.0 when the normalised prediction equals any normalised acceptable answer, else 0.0."""
-    wanted = normalize_answer(prediction)
-    return float(bool(wanted) and any(normalize_answer(a) == wanted for a in answers))
+def exact_match(prediction: str, answers: Iterable[str], values: Iterable[str] = ()) -> float:
+    """1.0 when the normalised prediction equals any normalised acceptable answer, else 0.0.
+
+    Args:
+        prediction: the answer in words.
+        answers: the acceptable answers.
+        values: the parts of a prediction that lists several; right where they are all of them.
+    """
+    wanted, listed = normalize_answer(prediction), {normalize_answer(one) for one in values}
+    known = {normalize_answer(one) for one in answers}
+    return float(bool(wanted) and (wanted in known or (len(listed) > 1 and listed == known)))
 
 
 def token_f1(prediction: str, answer: str) -> float:

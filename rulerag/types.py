@@ -103,10 +103,6 @@ class Query:
         prediction: it asks for what no document can state (forecasting, completion): known answers
             are filtered by protocol, so what documents state has no precedence. A dataset says it
             for all of its queries; it is no part of a query's row.
-        relations: what else a question in one's own words may ask for: relations with their
-            probabilities, most likely first, ``relation`` among them
-            (:class:`rulerag.linking.QuestionLinker`); empty where nothing else is meant. Read by
-            selectors alone, and no part of a query's row.
         meaning: what a question in one's own words asks of facts; None where it is not known. No
             part of a query's row either.
         refusal: why a question cannot be answered, in words; empty where it may be.
@@ -121,7 +117,6 @@ class Query:
     subject_label: str = ""
     relation_label: str = ""
     prediction: bool = False
-    relations: tuple[tuple[str, float], ...] = ()
     meaning: ConjunctiveQuery | None = None
     refusal: str = ""
 

@@ -20,18 +20,18 @@ _NO_CODE = {
 }
 
 BUDGETS = {
-    "rulerag/assembly": 720,
+    "rulerag/assembly": 730,
     "rulerag/candidates": 1_700,
     "rulerag/cli": 2_060,
     "rulerag/composition": 570,
     "rulerag/data": 120,
-    "rulerag/evaluation": 1_520,
+    "rulerag/evaluation": 1_540,
     "rulerag/explanation": 6_510,
     "rulerag/extraction": 1_120,
     "rulerag/generation": 3_110,
     "rulerag/integrations": 690,
-    "rulerag/kg": 3_270,
-    "rulerag/linking": 2_820,
+    "rulerag/kg": 3_290,
+    "rulerag/linking": 3_080,
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 940,
     "training": 3_630,
     "benchmarks": 7_500,
-    "tests": 30_800,
+    "tests": 30_850,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -22,14 +22,14 @@ from benchmarks.common.folders import data_folder
 from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
 from rulerag.io import read_json, read_jsonl, read_lines, write_json, write_text
-from rulerag.kg import KnowledgeGraph
+from rulerag.kg import ConjunctiveQuery, KnowledgeGraph
 from rulerag.kg.grounding import execute
 from rulerag.linking import QuestionLinker
 from rulerag.protocols import Encoder
 from rulerag.retrieval.dense.encoders import load_encoder
 from rulerag.ruleqa import DatasetInfo, RuleQADataset
 from rulerag.ruleqa.questions import graph_labels
-from rulerag.rules import readable
+from rulerag.rules import Atom, readable
 from rulerag.types import Document, Fact
 
 QUESTIONS = Path(__file__).with_name("questions")
@@ -83,13 +83,18 @@ def dataset_of(name: str, split: str) -> RuleQADataset:
 def outcome(linker: QuestionLinker, row: Mapping[str, Any]) -> tuple[str, str]:
     """Whether a question was answered right, refused or answered wrong; and what was understood."""
     (linked,) = linker.link([row["question"]])
-    if linked.meaning is None:
+    meaning = linked.meaning
+    if linked.exact:
+        asked = linked.best()
+        atom = Atom(asked.relation, asked.subject, "?x")
+        meaning = ConjunctiveQuery((atom,), "?x", until=asked.timestamp)
+    if meaning is None:
         return "refused", linked.refusal
-    result = execute(linked.meaning, linker.index)
+    result = execute(meaning, linker.index)
     if not result.values:
         return "refused", f"not stated: {linked.words}"
     gold, values = set(map(str, row["answers"])), set(map(str, result.values))
-    if linked.meaning.form == "time" and linker.calendar is not None:
+    if meaning.asks_time and linker.calendar is not None:
         dates = {linker.calendar.format(int(one)) for one in result.values}
         values = dates if dates & gold else values
     return ("right" if values == gold else "wrong"), linked.words

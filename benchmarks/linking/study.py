@@ -16,7 +16,7 @@ from benchmarks.linking import wordings
 from rulerag.linking import LinkedQuestion, QuestionLinker
 from rulerag.linking.words.mentions import words_of
 from rulerag.protocols import Encoder
-from rulerag.ruleqa import RuleQADataset
+from rulerag.ruleqa import RuleQADataset, known_names
 from rulerag.types import Query
 
 VARIANTS = ("worded", "slip", "synonyms")
@@ -103,7 +103,7 @@ def baseline(
         " ".join(words_of(n)): n for n in (labels["entities"].get(e, e) for e in linker.entities)
     }
     relations = {
-        " ".join(words_of(labels["relations"].get(r, r))): r for r in linker.relations.names
+        " ".join(words_of(labels["relations"].get(r, r))): r for r in known_names(dataset)[1]
     }
     right = {"entity": 0, "relation": 0}
     for case in asked:

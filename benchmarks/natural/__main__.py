@@ -101,7 +101,6 @@ def _link(dataset: RuleQADataset, asked: Sequence[Query], arguments: argparse.Na
                     "subject": taken.subject,
                     "relation": taken.relation,
                     "timestamp": taken.timestamp,
-                    "relations": [[one, round(p, 4)] for one, p in taken.relations],
                     "right": [query.subject == taken.subject, query.relation == taken.relation],
                     "exact_match": [before, after],
                 }
@@ -160,7 +159,6 @@ def _linked(file: Path, dataset: RuleQADataset, asked: Sequence[Query]) -> list[
             labels["entities"].get(row["subject"], row["subject"]),
             labels["relations"].get(row["relation"], row["relation"]),
             query.prediction,
-            tuple((name, p) for name, p in row["relations"]),
         )
         for query, row in ((query, rows[query.id]) for query in asked)
     ]

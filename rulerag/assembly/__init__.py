@@ -11,6 +11,7 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.assembly.build import (
+        FACTS_ALONE,
         make_generator,
         make_miner,
         make_pipeline,

@@ -53,6 +53,8 @@ class Experiment(Settings):
     expected: Mapping[str, Any] = {}
 
 
+FACTS_ALONE = ("symbolic", "candidate")
+"""Generators that read facts, and say nothing of texts without any."""
 # Settings of an index that `rulerag index` has a flag for, by the same name.
 _INDEXED = ("dates", "encoder")
 # Fewer fine-tuning questions of F_G than this teach less than trusting rules too much costs.
@@ -348,7 +350,9 @@ def make_pipeline(
     stated = Experiment.read(values, source=config.source)
     selector = make_selector(config, dataset.rules, dataset)
     retriever = make_retriever(config, dataset, selector, index=index, progress=progress)
-    return RuleRAGPipeline(
+    of_facts = config.read("generator.type", str, "") in FACTS_ALONE
+    linked = of_facts and any(document.facts for document in dataset.corpus)
+    pipeline = RuleRAGPipeline(
         retriever,
         make_generator(config, dataset, retriever=retriever, progress=progress),
         selector=selector,
@@ -358,3 +362,6 @@ def make_pipeline(
         fingerprints={"dataset": dataset.fingerprint, "rules": dataset.rules.fingerprint},
         labels=dataset.labels["entities"],
     )
+    if linked:
+        pipeline.linker = QuestionLinker(dataset)
+    return pipeline

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rulerag.assembly import (
+    FACTS_ALONE,
     following_all,
     make_generator,
     make_pipeline,
@@ -16,7 +17,6 @@ from rulerag.assembly import (
     preset,
 )
 from rulerag.cli.common import (
-    FACTS_ALONE,
     SHOWN,
     Output,
     PipelineOptions,
@@ -81,7 +81,7 @@ def answer(
     say_rest(len(answers), "answer", out)
     known = [item for item in answers if item.query.answers]
     if known:
-        right = sum(exact_match(item.text, item.query.answers) for item in known)
+        right = sum(exact_match(item.text, item.query.answers, item.values) for item in known)
         plural = "query" if len(known) == 1 else "queries"
         say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
 

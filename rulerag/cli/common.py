@@ -24,8 +24,6 @@ from rulerag.types import Document, Query
 
 CORPUS = "corpus.jsonl"
 """The documents, in a dataset and in an index of texts of one's own."""
-FACTS_ALONE = ("symbolic", "candidate")
-"""Generators that read facts, and say nothing of texts without any."""
 SHOWN = 5
 """Answers or explanations printed one by one; the rest goes to files alone."""
 

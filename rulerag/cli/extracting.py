@@ -10,8 +10,8 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from rulerag.assembly import make_generator, preset
-from rulerag.cli.common import FACTS_ALONE, GraphOptions, Output, say
+from rulerag.assembly import FACTS_ALONE, make_generator, preset
+from rulerag.cli.common import GraphOptions, Output, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError

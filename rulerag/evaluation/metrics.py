@@ -102,6 +102,17 @@ _METRICS = {
             "EM, lenient",
             "the first known entity name in the output equals an acceptable answer",
         ),
+        Metric(
+            "refused",
+            "refused",
+            "the question was not understood, or nothing is stated or follows: no answer is given",
+            higher_is_better=None,
+        ),
+        Metric(
+            "exact_match_answered",
+            "EM, answered",
+            "exact match of the questions that were not refused",
+        ),
         Metric("token_f1", "F1", "token overlap with the closest acceptable answer"),
         Metric(
             "character_f1",
@@ -259,7 +270,7 @@ def answer_metrics(
     values["tokens_per_query"] = float(sum(map(coverage.num_tokens, seen)))
     values["documents_per_query"] = float(len(answer.documents))
     values["documents_per_query_union"] = float(answer.union_size)
-    values["exact_match"] = exact_match(answer.text, answers)
+    values["exact_match"] = exact_match(answer.text, answers, answer.values)
     values["token_f1"] = best_token_f1(answer.text, answers)
     return values
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from rulerag.evaluation.metrics import AnswerMatcher
 from rulerag.text import exact_match
@@ -16,6 +18,7 @@ from rulerag.types import Document
 
 OUTCOMES: Mapping[str, str] = {
     "right": "the answer equals an accepted one (exact match)",
+    "refused": "no answer is given: the question is not understood, or nothing is known of it",
     "misled": "a document that was read holds an accepted answer, and the answer given stands in "
     "one that does not",
     "ignored": "a document that was read holds an accepted answer, and the answer given stands in "
@@ -48,6 +51,8 @@ def outcome_of(
     accepted: Sequence[str],
     documents: Sequence[Document],
     matcher: AnswerMatcher,
+    *,
+    row: Mapping[str, Any] = MappingProxyType({}),
 ) -> Outcome:
     """How an answer ended, by the words of answers and documents alone.
 
@@ -56,9 +61,12 @@ def outcome_of(
         accepted: the accepted answers; without one, an answer is "not retrieved".
         documents: what was read.
         matcher: one for a whole run, which makes it fast.
+        row: the answer's line in ``predictions.jsonl``: whether it was refused, or lists several.
     """
     holding = tuple(matcher.first_rank([one], accepted) is not None for one in documents)
-    if exact_match(answer, accepted):
+    if row.get("refused"):
+        return Outcome("refused", holding)
+    if exact_match(answer, accepted, row.get("values", ())):
         return Outcome("right", holding)
     if not any(holding):
         return Outcome("not retrieved", holding)

@@ -315,6 +315,10 @@ def _result(
 ) -> dict[str, Any]:
     rankings = {row["query_id"]: [doc["id"] for doc in row["documents"]] for row in rows}
     judged = qrels_metrics(dataset.qrels_for(queries), rankings, top_k=top_k)
+    answered = [row["metrics"]["exact_match"] for row in rows if "refused" not in row]
+    if len(answered) < len(rows):
+        judged["refused"] = 1 - len(answered) / len(rows)
+        judged["exact_match_answered"] = sum(answered) / max(len(answered), 1)
     seconds = dict(state.seconds)
     seconds["total"] += seconds["load"]
     return {

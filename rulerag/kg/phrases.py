@@ -223,7 +223,8 @@ class Phrases:
             for word, time in (("from", query.since), ("to", query.until))
             if time is not None
         ]
-        return " ".join([_FORMS.get(query.form, "") + facts, *period])
+        asked = f"when {query.form}: " if query.form != "time" and query.asks_time else ""
+        return " ".join([(asked or _FORMS.get(query.form, "")) + facts, *period])
 
     def rule(self, rule: Rule) -> str:
         """A rule in words: ``if X visits Y, then X consults Y``."""

@@ -16,7 +16,7 @@ from rulerag.rules import Atom
 
 Form = Literal["entities", "count", "yes or no", "time", "first", "last"]
 """What is wanted: every binding of a variable, how many there are, whether there is one, the times
-of the facts, or the bindings of the earliest or the latest facts."""
+of the facts, or the bindings of the earliest or the latest facts (the time, of no variable)."""
 
 FORMS: tuple[str, ...] = get_args(Form)
 
@@ -57,12 +57,17 @@ class ConjunctiveQuery:
             raise DataFormatError(
                 "an atom shares no variable with the others", key="atoms", hint="leave it out"
             )
-        if self.form not in ("yes or no", "time") and self.wanted not in self.variables:
+        if not (self.form == "yes or no" or self.asks_time) and self.wanted not in self.variables:
             raise DataFormatError(
                 f"{self.wanted!r} is no variable of the atoms",
                 key="wanted",
                 hint="one of " + (", ".join(self.variables) or "none: ask yes or no"),
             )
+
+    @property
+    def asks_time(self) -> bool:
+        """Whether times are wanted: all of them, or the first or the last."""
+        return self.form == "time" or (self.form in ("first", "last") and not self.wanted)
 
     @property
     def variables(self) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.linking.examples import LinkedExample, read_examples
-    from rulerag.linking.linker import LinkedQuestion, QuestionLinker, Reading
+    from rulerag.linking.linker import QuestionLinker
+    from rulerag.linking.question import LinkedQuestion, Reading
     from rulerag.linking.selector import LinkedSelector
     from rulerag.linking.words.classes import INVERSE, stem
     from rulerag.linking.words.dates import stated_times

@@ -13,17 +13,19 @@ from functools import cached_property, lru_cache
 
 from rulerag.linking.question import QuestionWords
 from rulerag.linking.relations import SOMETHING, RelationRanker, family
-from rulerag.linking.roles import PEOPLE, Kinds, Roles
-from rulerag.linking.steps import Step
+from rulerag.linking.roles import Kinds, Roles
+from rulerag.linking.steps import Step, other_end
 from rulerag.linking.words import (
     ANYTHING,
     ASKING,
+    CLASSES,
     DETERMINERS,
     INVERSE,
     LIGHT_VERBS,
     ORGANISATIONS,
     PLACES,
     PREPOSITIONS,
+    RELATIVES,
     STOP_WORDS,
     stem,
     thesaurus,
@@ -37,23 +39,11 @@ _ALIKE, _SAME, _KIND = 0.35, 0.9, 0.3
 _MEANING = 0.6
 # From here on people, or places, stand at an end (roles.Kinds.people).
 _PEOPLE_THERE, _PLACES_THERE, _NOBODY_THERE = 0.5, -0.5, 0.3
-_HUMAN_LIST = """
-person worker professional official leader relative artist performer expert soldier employee adult
-ruler
-"""
-_HUMAN = tuple(_HUMAN_LIST.split())
-_PERSONS_LIST = """
-nurse doctor physician judge king queen priest monk nun chef pilot spy thief guard clerk maid aunt
-uncle cousin nephew niece mayor senator minister prince princess duke duchess earl count countess
-baron knight bishop pope saint poet novelist athlete hero captain general colonel major sergeant
-pirate vet surgeon dentist lawyer attorney magistrate sheriff detective scholar monarch emperor
-empress sultan tsar chief smith cook host guest tenant slave servant peasant noble orphan twin
-widow bride groom baby toddler teen crew staff soprano tenor pianist cellist violinist
-"""
-_PERSONS = frozenset(_PERSONS_LIST.split())
-_HUMAN_ALIKE, _HUMAN_ENDINGS = 0.26, ("er", "or", "ist", "ian", "ant", "man", "ee")
+_SOMETIMES = 0.2  # of the people at an end so many have what says what they are
+_HUMAN_ENDINGS = ("er", "or", "ist", "ian", "man", "naut", "chef")
+_WHICH = frozenset({"which", "what"})
+_COPULAS = frozenset({"is", "are", "was", "were"})
 _PARTICIPLES = ("ed", "ing")
-_SITUATED = ("based", "located", "situated", "find", "found")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +80,10 @@ class Accounts:
         """The words that say each relation."""
         found = {}
         for name, texts in zip(self._relations.names, self._relations.texts, strict=True):
-            every = {w for text in texts for w in words_of(text)} - ASKING - {SOMETHING}
-            found[name] = sorted(every - STOP_WORDS - PREPOSITIONS) or sorted(every)
+            words = [words_of(text) for text in texts]
+            every = {w for one in words for w in one} - ASKING - {SOMETHING}
+            phrases = {w for one in words for w, a, b in thesaurus().tokens(one) if b - a > 1}
+            found[name] = sorted((every | phrases) - STOP_WORDS - PREPOSITIONS) or sorted(every)
         return found
 
     def alike(self, question: QuestionWords, token: int, relation: str) -> float:
@@ -131,37 +123,49 @@ class Accounts:
         if named and not wrong:
             return True
         if word in ORGANISATIONS:
-            return people <= _NOBODY_THERE
-        if word in PLACES and people <= _PLACES_THERE:
+            return not self._kinds.own_people(role)
+        if word in PLACES and (
+            people <= _PLACES_THERE or (token in question.kind_places and people <= _NOBODY_THERE)
+        ):
             return True
         if token in question.named:  # it may be a value, so that labels alone make it a kind
             return self._kinds.stated(word, role) >= _KIND
-        if self._kinds.alike(word, role) >= _KIND or self._does(question, token, role):
+        if self._kinds.alike(word, role) >= _KIND:
             return True
+        if token not in question.kind_places or word.endswith(_PARTICIPLES):
+            return False
+        if is_human(word):
+            return people > _PLACES_THERE and self._may_be_one(word, role)
         return (
-            token in question.kind_places
-            and people <= _NOBODY_THERE
-            and not is_human(word)
+            not self._kinds.own_people(role)
             and word in thesaurus()
             and not self._known_elsewhere(question, token, relation)
         )
 
-    def _does(self, question: QuestionWords, token: int, role: str) -> bool:
-        """Whether a noun names who does what most at an end do: "rulers" of who has ruled."""
-        if not question.tokens[token].word.rstrip("s").endswith(("er", "or")):
-            return False
-        return any(
-            not other.startswith(INVERSE)
-            and other != role
-            and self._roles.share(role, other) >= _PEOPLE_THERE
-            and self.alike(question, token, other) > _ALIKE
+    def _may_be_one(self, word: str, role: str) -> bool:
+        """Whether people at an end may be what a noun says: what they are, the facts do not say.
+
+        Where they do, as by "has role", one of them has to be like it.
+        """
+        known = [
+            other
             for other in self._roles.names
-        )
+            if set(self._words[other.removeprefix(INVERSE)]) & CLASSES["PROFESSIONS"]
+            and self._roles.share(role, other) > _SOMETIMES
+        ]
+        return not known or any(self._kinds.alike(word, other_end(one)) >= _KIND for one in known)
 
     def _known_elsewhere(self, question: QuestionWords, token: int, relation: str) -> bool:
         """Whether a noun names what stands at another end, or is the word of another relation."""
         word = question.tokens[token].word
-        return any(self._kinds.alike(word, role) >= 2 * _KIND for role in self._roles.names) or any(
+        return any(
+            self._kinds.alike(word, role) > 2 * _KIND for role in self._roles.names
+        ) or self._says_another(question, token, relation)
+
+    def _says_another(self, question: QuestionWords, token: int, relation: str) -> bool:
+        """Whether a noun is the word of another relation."""
+        word = question.tokens[token].word
+        return any(
             same_word(word, other)
             for name, words in self._words.items()
             for other in (words if name != relation else ())
@@ -203,8 +207,14 @@ class Accounts:
                 near >= _ALIKE
                 or self.names_kind(question, token, step.asked)
                 or any(thesaurus().is_kind(word, one) for one in self._words[step.relation])
+                or not self.says_relation(question, token)
             ):
                 continue
+            elif self._describes_another(question, token, asked_noun) and not (
+                near > _SAME
+                and self._kinds.alike(question.word(asked_noun or 0), step.role) >= _KIND
+            ):
+                left.append(word)
             elif near > _SAME or (near >= _ALIKE and not self.says_relation(question, token)):
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
@@ -212,8 +222,6 @@ class Accounts:
                 if stem(word) in stems:  # "M's neighbour's neighbour" is two steps away
                     left.append(word)
                 stems.add(stem(word))
-            elif self._is_another_thing(question, token, asked_noun):
-                left.append(word)
             elif (token in nouns or token in question.kind_places) and self.names_kind(
                 question, token, step.role
             ):
@@ -224,21 +232,31 @@ class Accounts:
                 left.append(word)
         if relation or kinds:
             there = self._kinds.people(step.role) <= _PLACES_THERE
-            needless = LIGHT_VERBS | ANYTHING | (frozenset(_SITUATED) if there else frozenset())
-            left = [word for word in left if word not in needless]
-        english = all(word in thesaurus() for word in left)  # else its meaning is a guess
-        if question.by_meaning and english and not relation and step.meaning >= _MEANING:
-            relation, left = len(left), []
+            needless = LIGHT_VERBS | ANYTHING | (CLASSES["SITUATED"] if there else frozenset())
+            joined = {question.word(n) for n in words if "and" in question.beside(n)}
+            left = [word for word in left if word not in needless or word in joined]
+        if left and not relation and step.meaning >= _MEANING:
+            verbs = question.verbs({asked_noun, apposed})
+            if all(question.word(n) not in left or n in verbs for n in words):
+                relation, left = len(left), []
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
 
     @staticmethod
-    def _is_another_thing(question: QuestionWords, token: int, asked_noun: int | None) -> bool:
-        """Whether a noun names something besides what is asked for: "which city is the firm in"."""
-        return (
-            asked_noun is not None
-            and question.word(token - 1) in DETERMINERS
-            and alike(question.word(token), question.word(asked_noun)) < _ALIKE
-        )
+    def _describes_another(question: QuestionWords, token: int, asked_noun: int | None) -> bool:
+        """Whether a noun starts a phrase about something else: "in which city is the boss of M".
+
+        In "which firm is the employer of M" it says what the firm is.
+        """
+        if asked_noun is None or question.word(token - 1) != "the":
+            return False
+        if question.word(token + 1) not in RELATIVES | {"of"} or not question.word(token + 2):
+            return False
+        if token < asked_noun:  # "the author of M also wrote which books"
+            return any(n not in question.named for n in question.content(token + 2, asked_noun))
+        between = {question.word(n) for n in range(asked_noun + 1, token - 1)}
+        first = next(n for n in range(asked_noun, -1, -1) if n == 0 or question.word(n) in _WHICH)
+        fronted = question.word(first - 1) in PREPOSITIONS
+        return fronted or not between <= _COPULAS
 
     def kind_says(
         self, question: QuestionWords, token: int | None, role: str, *, where: bool
@@ -275,11 +293,11 @@ class Accounts:
             before -= 1
         word = question.word(before)
         label = words_of(self._relations.texts[self._relations.names.index(step.relation)][0])
-        return (
-            step.asked.startswith(INVERSE)
-            and word in PREPOSITIONS - {"of"}
-            and label[-1:] == [word]
-        )
+        if word == "by" or question.word(len(question) - 1) == "by":
+            return any(thesaurus().is_kind("by", one) for one in label)
+        stands = any(token.word in CLASSES["STANDS"] for token in question.tokens)
+        same = label[-1:] == [word] or (stands and {word, *label[-1:]} <= {"in", "at", "on"})
+        return step.asked.startswith(INVERSE) and word in PREPOSITIONS - {"of"} and same
 
     def nearest(
         self, question: QuestionWords, left: Sequence[str], steps: Sequence[Step]
@@ -308,6 +326,8 @@ def alike(word: str, other: str) -> float:
     words = thesaurus()
     if same_word(word, other):
         return 1.0
+    if any(map(str.isdigit, word + other)):
+        return 0.0
     return max(
         words.alike(word, other), family(stem(word), stem(other)), words.everyday(word, other)
     )
@@ -317,9 +337,5 @@ def alike(word: str, other: str) -> float:
 def is_human(noun: str) -> bool:
     """Whether a noun is of people: "nurses", "the director"."""
     words = thesaurus()
-    bases = set(words.bases(noun))
-    return (
-        bool(bases & (PEOPLE | _PERSONS))
-        or any(base.endswith(_HUMAN_ENDINGS) for base in bases)
-        or any(words.alike(noun, one) >= _HUMAN_ALIKE for one in _HUMAN)
-    )
+    known = noun in words
+    return words.is_a(noun, "person") or (not known and noun.rstrip("s").endswith(_HUMAN_ENDINGS))

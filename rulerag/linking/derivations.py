@@ -12,22 +12,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice, pairwise, product
 
-from rulerag.kg import ConjunctiveQuery, Form
+from rulerag.kg import Form
 from rulerag.kg.grounding import FactIndex, solve
 from rulerag.linking.accounts import Account, Accounts
 from rulerag.linking.question import QuestionWords
 from rulerag.linking.roles import AnswerKind
-from rulerag.linking.steps import Step, StepScorer, other_end
+from rulerag.linking.steps import Derivation, Step, StepScorer, Term, other_end
 from rulerag.linking.words import (
     ANYTHING,
     AUXILIARIES,
     DETERMINERS,
     INTERROGATIVES,
     INVERSE,
+    LIGHT_VERBS,
     PREPOSITIONS,
+    PRONOUNS,
     RELATIVES,
     SHARING,
     STOP_WORDS,
@@ -35,10 +36,10 @@ from rulerag.linking.words import (
 from rulerag.rules import Atom
 
 # Chosen on validation questions (benchmarks/linking/asking), as log-likelihoods: what a relation
-# that words say costs, one that no word says, and a path there and back.
-_COST, _UNSAID, _SHARED = 7.0, 3.0, 1.0
+# that words say costs, one that no word says, a path there and back, and the same one again.
+_COST, _UNSAID, _SHARED, _AGAIN = 7.0, 3.0, 1.0, 0.5
 # A reading that facts know nothing of gives way to another one of the same words alone.
-_WORDS_APART, _SURE_ORDER, _SAME = 1.0, -2.5, 0.9
+_WORDS_APART, _SURE_ORDER, _CERTAIN_ORDER, _SAME = 1.0, -2.5, 4.0, 0.9
 _NO_RELATION = "?"
 _SITUATED = frozenset({"based", "located", "situated"})
 # How often phrases are understood first, how long they are before and behind a name, and how many
@@ -46,80 +47,10 @@ _SITUATED = frozenset({"based", "located", "situated"})
 _PHRASES, _BEFORE, _BEHIND, _READINGS, _ANSWERS, _WAYS = 2, 12, 5, 3, 8, 40
 _SOLUTIONS = 2000
 _CONDITIONS = 8
+_MOST_ATOMS = 3
 _LEAST_SHARE, _UNKNOWN_SHARE = 0.02, 0.05
 _WHO = frozenset({"who", "whom", "whose"})
-
-
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A name of a question, or a phrase that describes something.
-
-    Args:
-        first: its first token.
-        last: the one behind its last.
-        name: the raw name; a variable for a phrase.
-        entities: who it may be.
-        atoms: what the phrase says of it.
-        score: of the reading of the phrase.
-        value: whether it is a word that may as well be none of a name: "drama", "engineers".
-    """
-
-    first: int
-    last: int
-    name: str
-    entities: tuple[str, ...]
-    atoms: tuple[Atom, ...] = ()
-    score: float = 0.0
-    value: bool = False
-
-    @property
-    def tokens(self) -> range:
-        """Its tokens."""
-        return range(self.first, self.last)
-
-    @property
-    def is_phrase(self) -> bool:
-        """Whether it is a phrase."""
-        return self.name.startswith("?")
-
-
-@dataclass(frozen=True, slots=True)
-class Derivation:
-    """One way to understand a question, or a phrase of it.
-
-    Args:
-        atoms: the facts that it asks of.
-        wanted: the variable that is asked for; of a question whether something is so, the name
-            that it is in doubt about.
-        score: how well it fits, as a log-likelihood.
-        left: words that nothing accounts for.
-        step: the last step, of a reading in one step.
-        exact: how alike the words of that step are to those of the relation, from 0 to 1.
-    """
-
-    atoms: tuple[Atom, ...]
-    wanted: str
-    score: float
-    left: tuple[str, ...] = ()
-    step: Step | None = None
-    exact: float = 0.0
-
-    def query(
-        self, form: Form, since: int | None, until: int | None, excluded: tuple[str, ...] = ()
-    ) -> ConjunctiveQuery:
-        """The query that it is."""
-        wanted = "" if form == "time" else self.wanted
-        return ConjunctiveQuery(self.atoms, wanted, form, since, until, excluded)
-
-    def same_as(self) -> tuple[object, ...]:
-        """What it has in common with derivations that only name variables otherwise."""
-        names: dict[str, str] = {}
-
-        def named(term: str) -> str:
-            return names.setdefault(term, f"?{len(names)}") if term.startswith("?") else term
-
-        atoms = [(one.relation, named(one.subject), named(one.object)) for one in self.atoms]
-        return (*sorted(atoms), named(self.wanted))
+_COPULAS = frozenset({"is", "are", "was", "were"})
 
 
 class DerivationSearch:
@@ -132,7 +63,7 @@ class DerivationSearch:
     """
 
     def __init__(self, scorer: StepScorer, accounts: Accounts, index: FactIndex) -> None:
-        self._scorer, self._accounts, self._index = scorer, accounts, index
+        self.scorer, self.accounts, self._index = scorer, accounts, index
         self._numbers = count(1)
 
     def search(
@@ -159,17 +90,32 @@ class DerivationSearch:
         unknown: list[Derivation] = []
         for depth in range(_PHRASES + 1):
             found = [one for way in ways for one in self._whole(question, way, form)]
+            found = [one for one in found if len(one.atoms) <= _MOST_ATOMS]
             tried += found
             whole = [one for one in found if not one.left]
-            stated = [one for one in whole if form == "yes or no" or self.is_stated(one, *period)]
-            if depth == 0 and len(terms) == 1 and whole and form not in ("yes or no", "time"):
-                best = max(whole, key=_by_words)
+            stated = [one for one in whole if self.is_stated(one, *period)]
+            if form == "yes or no" and whole:
+                # What no fact states is in doubt only where no other reading is stated.
+                best = max(whole, key=lambda one: one.score)
+                return self._not_another(best, stated) or whole, tried
+            if depth == 0 and len(terms) == 1 and whole and form != "time":
+                usual = [one for one in whole if self.is_usual(one, *terms[0].entities)]
+                best = max(usual or whole, key=_by_words)
+                # What is usual says nothing against words that say who stands to whom.
+                turned = [one for one in whole if one.relation == best.relation and _is_sure(one)]
+                best = turned[0] if turned else best
                 stated = self._not_another(best, stated)
-                if not stated and self.is_usual(best, *terms[0].entities):
+                if not stated and (turned or self.is_usual(best, *terms[0].entities)):
                     return [best], tried
             if stated:
                 return stated, tried
-            unknown += [one for one in whole if len(one.atoms) == 1]
+            unknown += [
+                one
+                for one in whole
+                if len(one.atoms) == 1 and any(self.is_usual(one, *t.entities) for t in terms)
+            ]
+            if depth == 0 and unknown:
+                break
             if depth < _PHRASES:
                 ways = [reduced for way in ways for reduced in self._reduced(question, way)]
                 ways.sort(key=lambda way: -sum(term.score for term in way))
@@ -204,7 +150,7 @@ class DerivationSearch:
 
     def is_usual(self, one: Derivation, *entities: str) -> bool:
         """Whether what a derivation asks in one step is known of others like some entities."""
-        fits, _ = self._scorer.roles.fits(*entities)
+        fits, _ = self.scorer.roles.fits(*entities)
         return one.step is None or fits.get(one.step.asked, 0.0) >= _UNKNOWN_SHARE
 
     # --- whole questions and phrases -----
@@ -215,7 +161,10 @@ class DerivationSearch:
         last = len(question)
         if len(terms) == 1:
             if form != "yes or no":
-                yield from self._of_one(question, 0, last, terms[0], whole=True)
+                again = (n for n in range(terms[0].last, last) if question.word(n) in PRONOUNS)
+                if not any(question.content(terms[0].last, n) for n in again):
+                    yield from self._of_one(question, 0, last, terms[0], whole=True)
+                yield from self._twice(question, terms[0])
             return
         if len(terms) == 2 and form in ("yes or no", "time"):
             yield from self._between(question, terms)
@@ -229,7 +178,11 @@ class DerivationSearch:
         """One term and one relation: "who does M work for", "the boss of M"."""
         if any(question.word(n) in SHARING for n in range(first, last)):
             yield from self._sharing(question, first, last, term)
-        words = question.content(first, last, term.tokens)
+        words = [
+            n
+            for n in question.content(first, last, term.tokens)
+            if question.word(n) not in SHARING or question.word(n + 1) not in ("a", "an")
+        ]  # "shares a border"
         nouns = question.head_noun(first, last, term.tokens)
         asked = question.asked_noun(first, last, term.tokens) if whole else None
         where = whole and any(question.word(n) == "where" for n in range(first, last))
@@ -238,8 +191,12 @@ class DerivationSearch:
             question.kind_places.add(asked)
         elif nouns and not whole and self._opens_clause(question, nouns[-1] + 1, last, term):
             question.kind_places.add(nouns[-1])
-        if not words and term.value:
-            yield from self._unsaid_of_value(term)
+        said = [n for n in words if n != asked]
+        if not said and term.value and (not words or question.word(term.first - 1) in _COPULAS):
+            for one in self._unsaid_of_value(term):
+                role = INVERSE + one.atoms[0].relation
+                if not words or self.accounts.names_kind(question, words[0], other_end(role)):
+                    yield one
             return
         who = whole and any(question.word(n) in _WHO for n in range(first, last))
         word = question.word(noun) if noun is not None else "place" if where else ""
@@ -249,8 +206,10 @@ class DerivationSearch:
             situated = any(question.word(n) in _SITUATED for n in range(first, last))
         text = question.only(first, last)
         span = question.span(term.first, term.last)
-        for step in self._scorer.steps(text, span, term.entities, AnswerKind(word, who)):
-            account = self._accounts.of(
+        chained = question.word(term.first - 1) == "of" and question.word(term.last) == "s"
+        chained = chained and {n < term.first for n in words} == {True, False}
+        for step in self.scorer.steps(text, span, term.entities, AnswerKind(word, who)):
+            account = self.accounts.of(
                 question,
                 words,
                 step,
@@ -259,21 +218,66 @@ class DerivationSearch:
                 apposed=question.apposed(term.first),
             )
             left = account.left
-            if not words and not where:
+            if not words and not where and question.word(last - 1) != "by":
                 left = (_NO_RELATION,)
             elif not left and (situated or not account.relation):
                 says = self._kind_says(question, noun, step, term, where=where)
                 left = () if says else (_NO_RELATION,)
+            # "the examiner of M's thesis" is two steps away, and so is "the boss of M's boss".
+            back = term.is_phrase and term.atoms[-1].relation == step.relation
+            if (chained and not left) or (back and account.exact < _SAME):
+                left = (_NO_RELATION,)
             variable = self._variable()
             atoms = (*term.atoms, atom(step.asked, term.name, variable))
             score = term.score + step.score - _COST
             yield Derivation(atoms, variable, score, left, step, account.exact)
 
+    def _twice(self, question: QuestionWords, term: Term) -> Iterator[Derivation]:
+        """Two conditions on one thing with one name: "what did M write and direct"."""
+        last = len(question)
+        asked = question.asked_noun(0, last, term.tokens)
+        if asked is not None and self.accounts.says_relation(question, asked):
+            asked = None  # "what treats and prevents M"
+        kinds = [] if asked is None else [asked]
+        kind = AnswerKind(question.word(asked) if asked is not None else "")
+        for joint in (n for n in range(1, last) if question.word(n) == "and"):
+            words = [
+                [n for n in question.content(*ends, term.tokens) if n not in kinds]
+                for ends in ((0, joint), (joint + 1, last))
+            ]
+            if joint in term.tokens or not all(words):
+                continue
+            again = [n for n in range(joint, last) if question.word(n) in PRONOUNS][:1]
+            options = []
+            for part, own in enumerate(words):
+                place = (again[0], again[0] + 1) if part and again else (term.first, term.last)
+                other = {joint, *words[1 - part], *(term.tokens if part and again else ())}
+                text = question.only(0, last, [(n, n + 1) for n in other])
+                steps = self.scorer.steps(text, question.span(*place), term.entities, kind)
+                options.append(
+                    [
+                        (step, account)
+                        for step in steps[:_CONDITIONS]
+                        if (
+                            account := self.accounts.of(question, [*kinds, *own], step, nouns=kinds)
+                        )
+                        and account.relation
+                    ]
+                )
+            for (one, mine), (two, theirs) in product(*options):
+                if one.asked != two.asked:
+                    variable = self._variable()
+                    atoms = tuple(atom(step.asked, term.name, variable) for step in (one, two))
+                    score = term.score + one.score + two.score - 2 * _COST
+                    yield Derivation(
+                        (*term.atoms, *atoms), variable, score, mine.left + theirs.left
+                    )
+
     def _kind_says(
         self, question: QuestionWords, noun: int | None, step: Step, term: Term, *, where: bool
     ) -> bool:
         """Whether the kind that is asked for, or a preposition, says a relation by itself."""
-        if self._has_role(term, step.asked) and self._accounts.preposition_says(
+        if self._has_role(term, step.asked) and self.accounts.preposition_says(
             question, term.first, step
         ):
             return True
@@ -283,7 +287,7 @@ class DerivationSearch:
         # "the countries of M": of the two ends of a relation that M has both of, either may be.
         if self._has_role(term, step.role) and not where:
             return False
-        return self._accounts.kind_says(question, noun, step.role, where=where)
+        return self.accounts.kind_says(question, noun, step.role, where=where)
 
     @staticmethod
     def _opens_clause(question: QuestionWords, token: int, last: int, term: Term) -> bool:
@@ -292,7 +296,7 @@ class DerivationSearch:
 
     def _unsaid_of_value(self, term: Term) -> Iterator[Derivation]:
         """What a value is of, where no word says it: "how many engineers are there"."""
-        for role in self._scorer.roles.held(term.name):
+        for role in self.scorer.roles.held(term.name):
             if role.startswith(INVERSE):
                 variable = self._variable()
                 yield Derivation((atom(role, term.name, variable),), variable, 0.0)
@@ -309,23 +313,23 @@ class DerivationSearch:
         kind = AnswerKind(question.word(nouns[-1]) if nouns else "")
         span = question.span(term.first, term.last)
         text = question.only(first, last)
-        for step in self._scorer.steps(text, span, term.entities, kind):
+        for step in self.scorer.steps(text, span, term.entities, kind):
             if not self._has_role(term, step.asked):
                 continue
             # What shares it stands at the term's own end.
             own = step.asked
-            account = self._accounts.of(question, [n for n in words if n != asked], step)
+            account = self.accounts.of(question, [n for n in words if n != asked], step)
             named = {
                 question.word(n)
                 for n in (*nouns, *([] if asked is None else [asked]))
-                if self._accounts.names_kind(question, n, own)
+                if self.accounts.names_kind(question, n, own)
             }
             left = [word for word in account.left if word not in named]
             if asked is not None and question.word(asked) not in named:
                 left.append(question.word(asked))
             if not account.relation:
                 left = left or [_NO_RELATION]
-            people = self._scorer.kinds.people(own)
+            people = self.scorer.kinds.people(own)
             between, variable = self._variable(), self._variable()
             atoms = (
                 *term.atoms,
@@ -350,12 +354,22 @@ class DerivationSearch:
             asked_noun = question.asked_noun(first, last, names)
             question.kind_places |= set() if asked_noun is None else {asked_noun}
         for cut in product(*cuts):
-            bounds = pairwise([first, *cut, last])
+            bounds = list(pairwise([first, *cut, last]))
             options = [
                 list(self._conditions(question, start, end, term, terms))[:_CONDITIONS]
                 for (start, end), term in zip(bounds, terms, strict=True)
             ]
+            for n in range(1, len(terms)):  # "who works for M and N", "whom do M and N consult"
+                for empty, full in ((n, n - 1), (n - 1, n)):
+                    says = [self._says(question, *bounds[k], terms[k]) for k in (empty, full)]
+                    if says == [False, True]:
+                        options[empty] += [(asked, -_AGAIN, ()) for asked, *_ in options[full]]
             for chosen in product(*options):
+                if any(
+                    -_AGAIN in (one[1], two[1]) and one[0] != two[0]
+                    for one, two in pairwise(chosen)
+                ):
+                    continue
                 atoms = tuple(
                     atom(asked, term.name, variable)
                     for (asked, *_), term in zip(chosen, terms, strict=True)
@@ -366,6 +380,12 @@ class DerivationSearch:
                     left = tuple(word for _, _, words in chosen for word in words)
                     yield Derivation((*inner, *atoms), variable, score, left)
 
+    @staticmethod
+    def _says(question: QuestionWords, first: int, last: int, term: Term) -> bool:
+        """Whether words say a condition on a term."""
+        words = question.content(first, last, term.tokens)
+        return any(question.word(n) not in LIGHT_VERBS | ANYTHING for n in words)
+
     def _conditions(
         self, question: QuestionWords, first: int, last: int, term: Term, terms: Sequence[Term]
     ) -> Iterator[tuple[str, float, tuple[str, ...]]]:
@@ -373,7 +393,9 @@ class DerivationSearch:
         words = question.content(first, last, term.tokens)
         nouns = question.head_noun(first, last, term.tokens)
         behind = term.last
-        while term.value and behind in words:  # "poetry books"
+        before = term.first - 1
+        opens = question.word(before) in INTERROGATIVES or before in question.asking
+        while (term.value or opens) and behind in words:  # "poetry books", "which MIT packages"
             nouns = [*nouns, behind]
             question.kind_places.add(behind)
             behind += 1
@@ -381,21 +403,22 @@ class DerivationSearch:
             kind = AnswerKind(question.word(nouns[-1]) if nouns else "")
             span = question.span(term.first, term.last)
             text = question.only(first, last)
-            for step in self._scorer.steps(text, span, term.entities, kind)[:4]:
-                account = self._accounts.of(question, words, step, nouns=nouns)
+            for step in self.scorer.steps(text, span, term.entities, kind)[:4]:
+                account = self.accounts.of(question, words, step, nouns=nouns)
                 if account.relation or account.left:
                     yield step.asked, step.score - _COST, account.left
-        if all(n in nouns for n in words):
+        if all(n in nouns or question.word(n) in LIGHT_VERBS for n in words):
+            words = [n for n in words if question.word(n) not in LIGHT_VERBS]
             for asked, likely in self._unsaid(term, terms):
                 role = other_end(asked)
-                wrong = [n for n in words if not self._accounts.names_kind(question, n, role)]
+                wrong = [n for n in words if not self.accounts.names_kind(question, n, role)]
                 yield asked, likely - _UNSAID, tuple(question.word(n) for n in wrong)
 
     def _unsaid(self, term: Term, terms: Sequence[Term]) -> Iterator[tuple[str, float]]:
         """Relations that no word says: what has one condition usually has that other one."""
         if not term.entities or term.is_phrase:
             return
-        roles = self._scorer.roles
+        roles = self.scorer.roles
         others = [
             other_end(role)
             for other in terms
@@ -405,7 +428,9 @@ class DerivationSearch:
         for role in roles.held(term.entities[0]):
             own = other_end(role)
             share = max((roles.share(other, own) for other in others), default=_UNKNOWN_SHARE)
-            if share > _LEAST_SHARE:
+            if self.scorer.says_class(role):
+                yield role, _UNSAID
+            elif share > _LEAST_SHARE:
                 yield role, math.log(share)
 
     def _filtered(self, question: QuestionWords, terms: Sequence[Term]) -> Iterator[Derivation]:
@@ -432,7 +457,7 @@ class DerivationSearch:
                 left = account.left or (() if has_account else (_NO_RELATION,))
                 atoms = (*one.atoms, *other.atoms, atom(step.asked, known.name, asked.name))
                 score = one.score + other.score + step.score + likely - _COST
-                yield Derivation(atoms, other.name, score, left)
+                yield Derivation(atoms, other.name, score, left, step, account.exact)
 
     def _steps_between(
         self, question: QuestionWords, known: Term, other: Term, *, unsaid: bool = False
@@ -444,16 +469,16 @@ class DerivationSearch:
         blank = [(other.first, other.last)]
         text = question.only(0, len(question), blank)
         span = question.span(known.first, known.last)
-        for step in self._scorer.steps(text, span, known.entities, AnswerKind()):
+        for step in self.scorer.steps(text, span, known.entities, AnswerKind()):
             if not words and not self._has_role(other, step.role):
                 continue
-            fits, rest = self._scorer.roles.fits(*other.entities)
+            fits, rest = self.scorer.roles.fits(*other.entities)
             likely = math.log(max(fits.get(step.role, rest), rest))
-            yield step, self._accounts.of(question, words, step), likely
+            yield step, self.accounts.of(question, words, step), likely
 
     def _has_role(self, term: Term, role: str) -> bool:
         """Whether facts have a term at an end of a relation."""
-        fits, _ = self._scorer.roles.fits(*term.entities)
+        fits, _ = self.scorer.roles.fits(*term.entities)
         return fits.get(role, 0.0) >= 1.0
 
     # --- phrases -----
@@ -488,7 +513,7 @@ class DerivationSearch:
             return
         # "M's boss", "M directed films"; but "M visits" is a sentence.
         behind = question.word(inner[-1].last)
-        noun = question.word(last - 1).endswith("s") and not self._accounts.says_relation(
+        noun = question.word(last - 1).endswith("s") and not self.accounts.says_relation(
             question, last - 1
         )
         if first == inner[0].first and not (behind == "s" or noun):
@@ -520,7 +545,7 @@ class DerivationSearch:
             return False
         if first == 0 or first - 1 in question.free or word in DETERMINERS:
             return True
-        if before in DETERMINERS:
+        if before in DETERMINERS or before == "and":
             return False
         return before in joints | STOP_WORDS or word in ANYTHING or before.endswith(("s", "d"))
 
@@ -535,11 +560,17 @@ def atom(asked: str, known: str, wanted: str) -> Atom:
     return Atom(asked, known, wanted)
 
 
-def _by_words(one: Derivation) -> float:
-    return one.step.words if one.step is not None else -math.inf
+def _by_words(one: Derivation) -> tuple[float, float]:
+    return (one.step.words, one.step.order) if one.step is not None else (-math.inf, 0.0)
+
+
+def _is_sure(one: Derivation) -> bool:
+    """Whether words say who stands to whom: "boss", "father", and so which end is asked for."""
+    return one.step is not None and one.step.order > _CERTAIN_ORDER
 
 
 def unaccounted(tried: Collection[Derivation]) -> tuple[str, ...]:
-    """The fewest words that any derivation leaves without an account."""
-    ranked = sorted(tried, key=lambda one: (len(one.left), len(one.atoms), -one.score))
+    """The fewest words that a derivation leaves without an account, of those that leave any."""
+    some = (one for one in tried if one.left)
+    ranked = sorted(some, key=lambda one: (len(one.left), len(one.atoms), -one.score))
     return ranked[0].left if ranked else ()

@@ -6,10 +6,20 @@ import re
 from collections.abc import Iterator, Sequence
 
 from rulerag.linking.relations import shared_words
-from rulerag.linking.words import AUXILIARIES, JOINING, PREPOSITIONS, stem, words_of
+from rulerag.linking.words import (
+    AUXILIARIES,
+    JOINING,
+    PREPOSITIONS,
+    TITLES,
+    sides_of,
+    stem,
+    words_of,
+)
 
-_ASKING = r"(?:what|who|whom|which|whose|where)"
+_ASKING = r"(?:what|who|whom|which|whose|where|how many)"
 _SURE, _NOUN, _LIKELY = 0.95, 0.9, 0.8
+# Where words say who stands to whom.
+_CERTAIN = 0.99
 _BUT = rf"(?!(?:{'|'.join(sorted(PREPOSITIONS))})\b)"
 # "which team did M", "was the film M": the mention is the sentence's subject.
 _SUBJECT = re.compile(
@@ -21,9 +31,29 @@ _NOUN_OF = re.compile(
     re.IGNORECASE,
 )
 # "M's boss"
-_WHOSE = re.compile(r"['\u2019]s?\s+((?:\w+\s+){0,2}\w+)")
+_WHOSE = re.compile(r"(?:['\u2019]s?|\W{0,2}s)\s+((?:\w+\s+){0,2}\w+)")
+# "gets aid from M", "was hit by an attack from M": what M gives.
+_FROM = re.compile(
+    r"\b(?:gets?|got|receives?|received|accepts?|accepted|(?:been|was|were|is|are)\b.*\bby)\b"
+    r".*\bfrom\s+(?:the\s+)?$",
+    re.IGNORECASE,
+)
+# "has an office in M": whose it is stands before it.
+_HAS = re.compile(
+    r"\b(?:has|have|had)\s+(?:an?\s+)?[\w\s]+\b(?:in|at|on|with)\s+(?:the\s+)?$", re.IGNORECASE
+)
+# "who has M for a boss" asks for the other end than "whom M has as boss", and so does "who calls M
+# the boss" than "who is called the boss by M".
+_HAVING, _AS = re.compile(r"\b(?:has|have|had)\s+$"), re.compile(r"(?:for|as)\b")
+_HAS_AS = re.compile(r"(?:has|have|had)\s+(?:for|as)\b")
+_CALLED = re.compile(r"\bcalled\s+(?:\w+\s+){1,2}by\s+(?:both\s+)?$")
+_CALLS = re.compile(r"^\W*(?:who|(?:which|what|how many)\s+\w+)\s+calls?\s+$", re.IGNORECASE)
 # "who gave", "who": what asks is the sentence's subject.
-_WHO_DOES = re.compile(rf"^\W*who(?! (?:{'|'.join(sorted(AUXILIARIES))})\b)", re.IGNORECASE)
+# "who was the first to give"
+_WHO_DOES = re.compile(
+    rf"^\W*who(?:(?! (?:{'|'.join(sorted(AUXILIARIES))})\b)| (?:is|was|were) the\b.* to\b)",
+    re.IGNORECASE,
+)
 _LONGEST = 200  # characters before a mention that are looked at
 
 
@@ -42,11 +72,56 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
     start, end = mention
     words = words_of(label)
     last = words[-1] if words else ""
+    before = text[max(0, start - _LONGEST) : start]
+    noun = _NOUN_OF.search(before) or _WHOSE.match(text[end:])
+    firsts = _subject_first(words)
+    others = words_of(noun[1]) if noun else [*words_of(before), *words_of(text[end:])]
+    for side in (one for word in others for one in sides_of(word)):
+        if side.pair in firsts and side.verb == (noun is None):
+            # "M's boss" of "reports to", "who manages M": whom the label's subject stands to.
+            asked, stated = 1.0, True
+            if side.verb:
+                joint = [word for word in words_of(before) if word not in TITLES][-1:]
+                joint = joint if {*joint} <= PREPOSITIONS - {"by"} | {"under"} else []
+                asked, stated = _by_syntax(text, mention, words, "".join(joint), noun)
+                if joint == ["under"] and side.first:  # who "trained under M" was trained
+                    asked = 1 - asked
+            same = asked if side.first == firsts[side.pair] else 1 - asked
+            certain = _CERTAIN if stated else _SURE
+            return min(max(same, 1 - certain), certain), stated
     # "hired by" is a relation in the passive: its subject is the object of hiring.
-    passive = last == "by"
+    subject, stated = _by_syntax(text, mention, words, last, noun)
+    return subject, stated
+
+
+def _subject_first(label: Sequence[str]) -> dict[int, bool]:
+    """Of which of two that stand to each other the subject of a label is the first, by pair."""
+    last = label[-1] if label else ""
+    found: dict[int, bool] = {}
+    for place, word in enumerate(label):
+        before = label[place + 1] if place + 1 < len(label) else ""
+        for side in sides_of(word):
+            verb = word.endswith(("s", "ed")) or before in PREPOSITIONS - {"of"} | {"under"}
+            if side.verb and verb:
+                turned = last == "by" or (last == "under" and side.first)
+                found.setdefault(side.pair, side.first != turned)
+            elif not side.verb and not verb:
+                found.setdefault(side.pair, side.first == (last in ("of", "to", "for")))
+    return found
+
+
+def _by_syntax(
+    text: str,
+    mention: tuple[int, int],
+    words: Sequence[str],
+    last: str,
+    noun: re.Match[str] | None,
+) -> tuple[float, bool]:
+    """As :func:`subject_asked`, by the order of words alone."""
+    start, end = mention
+    label, passive = " ".join(words), last == "by"
     before = text[max(0, start - _LONGEST) : start]
     content = {stem(word) for word in words if word not in JOINING}
-    noun = _NOUN_OF.search(before) or _WHOSE.match(text[end:])
     if noun:
         # "the capital of M" asks for the subject of "capital of", and for the object of "capital".
         stems = {stem(word) for word in words_of(noun[1])}
@@ -56,6 +131,15 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
         return (_SURE if last in PREPOSITIONS and stems & content else 1 - _NOUN), True
     if last in PREPOSITIONS and re.search(rf"\b{last}(?: the)? $", before, re.IGNORECASE):
         return _SURE, True  # "located in M", "hired by M"
+    after = text[end:].lstrip()
+    if _CALLS.search(before) or (_HAVING.search(before) and _AS.match(after)):
+        return _SURE, True
+    if _CALLED.search(before) or _HAS_AS.match(after):
+        return 1 - _SURE, True
+    if _FROM.search(before):
+        return (_NOUN if passive else 1 - _NOUN), True
+    if _HAS.search(before) and not passive:
+        return _LIKELY, True
     if _SUBJECT.search(before):
         subject = _of_sentence_subject(before, text[end:], words)
         return (1 - subject if passive else subject), True

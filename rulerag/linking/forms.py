@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from rulerag.kg import Form
+from rulerag.linking.words import words_of
 
 Span = tuple[int, int]
 
@@ -39,6 +41,10 @@ _TIME = re.compile(
     r"\b(?:what|which) (?:is|was) the (?:year|month|day|date)\b(?: (?:when|that|of|in which)\b)?",
     re.IGNORECASE,
 )
+_CURRENT = re.compile(r"\b(?:current|currently|nowadays|at present|at the moment)\b", re.IGNORECASE)
+_LAST_TIME = re.compile(
+    r"\bwhen was the (?:very )?(?:first|last|latest|most recent) time\b(?: that\b)?", re.IGNORECASE
+)
 _ORDER = {
     "first": re.compile(r"\b(?:the )?(?:very )?(?:first|earliest)\b", re.IGNORECASE),
     "last": re.compile(
@@ -53,14 +59,23 @@ class AskedForm:
 
     Args:
         form: of the query.
+        order: of a time, whether the first or the last is wanted; empty for all.
         spans: where these words stand, in characters.
     """
 
     form: Form
     spans: tuple[Span, ...] = ()
+    order: Literal["", "first", "last"] = ""
 
 
-def asked_form(text: str, start: int = 0, *, dated: bool, names: Sequence[Span] = ()) -> AskedForm:
+def asked_form(
+    text: str,
+    start: int = 0,
+    *,
+    dated: bool,
+    names: Sequence[Span] = (),
+    but: Collection[str] = (),
+) -> AskedForm:
     """What a question wants, by the words that it is asked with.
 
     Args:
@@ -68,6 +83,7 @@ def asked_form(text: str, start: int = 0, *, dated: bool, names: Sequence[Span] 
         start: where it begins, in characters.
         dated: whether facts have times; there is no first or last of others.
         names: where names stand, whose words ask for nothing.
+        but: words of relations, likewise where they ask for the first or the last.
     """
     spans: list[Span] = []
     begin = start
@@ -88,11 +104,17 @@ def asked_form(text: str, start: int = 0, *, dated: bool, names: Sequence[Span] 
     rest = text[start:]
     if (whether := search(_WHETHER)) is not None:
         return AskedForm("yes or no", (*spans, whether))
-    if time := search(_TIME):
-        return AskedForm("time", (*spans, time))
+    time = search(_LAST_TIME) or search(_TIME)
     for form in ("first", "last") if dated else ():
-        if order := search(_ORDER[form]):
-            return AskedForm("first" if form == "first" else "last", (*spans, order))
+        if (order := search(_ORDER[form])) and words_of(text[slice(*order)])[-1] not in but:
+            which: Literal["first", "last"] = "first" if form == "first" else "last"
+            if time:
+                return AskedForm("time", (*spans, time, order), which)
+            return AskedForm(which, (*spans, order))
+    if time:
+        return AskedForm("time", (*spans, time))
     if _YES_OR_NO.match(rest):
         return AskedForm("yes or no", tuple(spans))
+    if dated and (current := search(_CURRENT)):
+        return AskedForm("last", (*spans, current))
     return AskedForm("entities", tuple(spans))

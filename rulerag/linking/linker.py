@@ -6,8 +6,8 @@ import copy
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import combinations, islice, product
 from pathlib import Path
@@ -17,13 +17,13 @@ from rulerag.io import fingerprint_object
 from rulerag.kg import Calendar, ConjunctiveQuery, Form, Phrases, query_text, stated_facts
 from rulerag.kg.grounding import FactIndex, execute
 from rulerag.linking.accounts import Accounts
-from rulerag.linking.derivations import Derivation, DerivationSearch, Term, unaccounted
+from rulerag.linking.derivations import DerivationSearch, unaccounted
 from rulerag.linking.examples import FILE, LinkedExample, read_examples
 from rulerag.linking.forms import AskedForm, asked_form
-from rulerag.linking.question import QuestionWords
+from rulerag.linking.question import LinkedQuestion, QuestionWords, Reading
 from rulerag.linking.relations import SOMETHING, RelationRanker
 from rulerag.linking.roles import Kinds, Roles
-from rulerag.linking.steps import StepScorer
+from rulerag.linking.steps import Derivation, StepScorer, Term
 from rulerag.linking.words import (
     INTERROGATIVES,
     INVERSE,
@@ -34,6 +34,8 @@ from rulerag.linking.words import (
     asked_period,
     parted,
     spellings,
+    words_of,
+    written_out,
 )
 from rulerag.linking.writer import QueryWriter
 from rulerag.ruleqa import QuestionParser, RuleQADataset, known_names
@@ -47,104 +49,21 @@ if TYPE_CHECKING:
 # a question is taken to mean several things.
 _LEAST_SURE = 0.51
 # How many entities of one name and readings are looked at, and the least likely that is named.
-_CHOICES, _READINGS, _LEAST = 4, 6, 0.001
+_CHOICES, _READINGS, _LEAST, _READINGS_KEPT = 4, 6, 0.001, 8
 _NEAREST = 3
 # A time that starts so early stands before the question: "On 3 May, do you know whom …".
 _OPENING = 3
 # How many words that may be names or not are looked at, the longest, and ways to take them.
 _DOUBTFUL, _COMBINATIONS = 4, 32
 _FUTURE = re.compile(
-    r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next(?! to)|soon|in (?:the )?future)\b",
+    r"\b(?:(?:will|shall)(?! (?:i|we|you|one)\b)|going to|next (?:week|month|year|time)|soon"
+    r"|in (?:the )?future)\b",
     re.IGNORECASE,
 )
 _OTHERS = SHARING | {"other", "else"}
 # What a relation asked with "when" has as objects, in so many of a hundred.
 _DATE = re.compile(r"^\d{4}(-\d\d){0,2}$")
 _DATES_SEEN, _MOSTLY = 200, 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """One relation that a question about one name may ask for.
-
-    Args:
-        query: the query, in the words of the dataset; its relation starts with
-            :data:`~rulerag.linking.words.classes.INVERSE` where the subject is asked for.
-        probability: of this reading; those of one question sum to at most 1.
-    """
-
-    query: Query
-    probability: float
-
-    @property
-    def relation(self) -> str:
-        """The raw relation, whichever end is asked for."""
-        return self.query.relation.removeprefix(INVERSE)
-
-    @property
-    def asks_for_subject(self) -> bool:
-        """Whether the subject of the relation is asked for, the known entity being its object."""
-        return self.query.relation.startswith(INVERSE)
-
-
-@dataclass(frozen=True, slots=True)
-class LinkedQuestion:
-    """What a question was taken to mean, or why it is not understood.
-
-    Args:
-        text: the question.
-        meaning: what it asks of facts; None for one in the dataset's own form.
-        readings: of a question about one name, the relations that it may ask for, the most likely
-            first; guesses where it is refused.
-        words: the meaning in a sentence.
-        refusal: why it cannot be answered; empty where it may be.
-        exact: whether it is in the dataset's own form, which has one meaning.
-        ahead: whether it is about a time after all documents, or about what will be.
-    """
-
-    text: str
-    meaning: ConjunctiveQuery | None = None
-    readings: tuple[Reading, ...] = ()
-    words: str = ""
-    refusal: str = ""
-    exact: bool = False
-    ahead: bool = False
-
-    def relations(self) -> dict[str, float]:
-        """The probability of each relation, most likely first; see :attr:`Query.relation`."""
-        found: dict[str, float] = {}
-        for reading in self.readings:
-            relation = reading.query.relation
-            found[relation] = found.get(relation, 0.0) + reading.probability
-        return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
-
-    def best(self) -> Query:
-        """The query of the likeliest reading, a guess where the question is refused.
-
-        It carries the other readings, and is a prediction where those of the dataset are.
-        """
-        if not self.readings:
-            return Query("question", self.text)
-        best = self.readings[0].query
-        return best if self.exact else replace(best, relations=tuple(self.relations().items()))
-
-    def query(self) -> Query:
-        """The query of the question, which carries its meaning, or why there is none.
-
-        The questions of a dataset may be predictions, which no document may answer; a question in
-        one's own words is one only where it is about what comes after all documents.
-        """
-        several = self.meaning is not None and len(self.meaning.atoms) > 1
-        if self.refusal or several or not self.readings:
-            return Query("question", self.text, meaning=self.meaning, refusal=self.refusal)
-        best = self.best()
-        if self.exact:
-            return best
-        return replace(
-            best,
-            prediction=best.prediction and self.ahead,
-            meaning=None if self.ahead else self.meaning,
-        )
 
 
 class QuestionLinker:
@@ -162,7 +81,6 @@ class QuestionLinker:
         encoder: compares meanings of relations; letters and words alone when None.
         language_model: writes the query of a question whose words alone do not explain it; see
             :class:`~rulerag.linking.writer.QueryWriter`.
-        max_readings: how many readings of a question are kept.
     """
 
     def __init__(
@@ -173,11 +91,9 @@ class QuestionLinker:
         examples: Sequence[LinkedExample] = (),
         encoder: Encoder | None = None,
         language_model: Generator | None = None,
-        max_readings: int = 8,
     ) -> None:
         self.dataset = dataset
         self.encoder = encoder
-        self.max_readings = max_readings
         self.phrases = phrases or {}
         self.examples = tuple(examples)
         self._labels, self._aliases = dataset.labels, dataset.aliases
@@ -241,17 +157,17 @@ class QuestionLinker:
         )
 
     @cached_property
-    def relations(self) -> RelationRanker:
-        """Compares words with the relations that may be asked for."""
+    def _texts(self) -> dict[str, list[str]]:
+        """How each relation that may be asked for is said."""
         texts: dict[str, list[str]] = {}
         for name in sorted(self._names[1]):
-            label = parted(self._label(name))
+            label, *others = written_out(self._label(name))
             # Both directions as the dataset asks them: likeness of whole questions tells more.
             object_, subject = f"what does {SOMETHING} {label}?", f"what {label} {SOMETHING}?"
-            texts[name] = [label, object_, subject, *self.phrases.get(name, ())]
+            texts[name] = [label, object_, subject, *others, *self.phrases.get(name, ())]
         for example in self.examples:
             texts[example.relation.removeprefix(INVERSE)].append(example.masked)
-        return RelationRanker(texts, self.encoder)
+        return texts
 
     def _label(self, relation: str) -> str:
         return self._labels["relations"].get(relation, readable(relation))
@@ -265,24 +181,32 @@ class QuestionLinker:
         return FactIndex(stated_facts(self.dataset.corpus))
 
     @cached_property
-    def _scorer(self) -> StepScorer:
+    def _searches(self) -> list[DerivationSearch]:
+        """Searches by words alone, and by meanings as well where there is an encoder."""
         facts = list(self._facts())
         roles = Roles(facts)
-        labels = {name: parted(self._label(name)) for name in self._names[1]}
-        kinds = Kinds(roles, labels, self._labels["entities"])
+        labels = {name: written_out(self._label(name))[:2][-1] for name in self._names[1]}
+        short = {name: parted(self._label(name)) for name in self._names[1]}
+        kinds = Kinds(roles, short, self._labels["entities"])
         counts = Counter(relation for _, relation, _ in {fact[:3] for fact in facts})
-        return StepScorer(self.relations, labels, roles, kinds, counts)
+        found = []
+        for encoder in (None, self.encoder)[: 1 + (self.encoder is not None)]:
+            ranker = RelationRanker(self._texts, encoder)
+            scorer = StepScorer(ranker, labels, roles, kinds, counts)
+            found.append(DerivationSearch(scorer, Accounts(ranker, roles, kinds), self.index))
+        return found
 
-    @cached_property
-    def _accounts(self) -> Accounts:
-        return Accounts(self.relations, self._scorer.roles, self._scorer.kinds)
-
-    @cached_property
+    @property
     def _search(self) -> DerivationSearch:
-        return DerivationSearch(self._scorer, self._accounts, self.index)
+        return self._searches[0]
 
     def _facts(self) -> Iterator[Fact]:
         return (fact for _, fact in stated_facts(self.dataset.corpus))
+
+    @cached_property
+    def _order_words(self) -> frozenset[str]:
+        """The words of labels that ask for no first or last: "first ascent by"."""
+        return frozenset(word for name in self._names[1] for word in words_of(self._label(name)))
 
     @cached_property
     def _is_dated(self) -> bool:
@@ -292,7 +216,7 @@ class QuestionLinker:
         """The same linker, comparing meanings as well."""
         other = copy.copy(self)
         other.encoder = encoder
-        for made in ("fingerprint", "relations", "_scorer", "_accounts", "_search"):
+        for made in ("fingerprint", "_searches"):
             other.__dict__.pop(made, None)
         return other
 
@@ -307,7 +231,7 @@ class QuestionLinker:
     def fingerprint(self) -> str:
         """Names the dataset, the encoder, and every setting that changes what is understood."""
         model = getattr(self.encoder, "fingerprint", None) if self.encoder is not None else None
-        known = [self.dataset.fingerprint, self.relations.texts, model, self.max_readings]
+        known = [self.dataset.fingerprint, self._texts, model]
         known += [self._writer.fingerprint] if self._writer is not None else []
         return fingerprint_object(["linker", *known])
 
@@ -321,6 +245,20 @@ class QuestionLinker:
             DataFormatError: a question that starts with "Time" states none of this dataset.
         """
         return [self._exact(text) or self._linked(text) for text in questions]
+
+    def link_queries(self, queries: Sequence[Query]) -> list[Query]:
+        """The queries, those that name no relation with their meaning, or why there is none.
+
+        Args:
+            queries: of a dataset.
+        """
+        unknown = [one for one in queries if not (one.relation or one.meaning or one.refusal)]
+        linked = zip(unknown, self.link([one.text for one in unknown]), strict=True)
+        meant = {
+            id(one): replace(question.query(), id=one.id, answers=one.answers)
+            for one, question in linked
+        }
+        return [meant.get(id(one), one) for one in queries]
 
     def _exact(self, text: str) -> LinkedQuestion | None:
         query = self._parser.parse(text)
@@ -336,7 +274,10 @@ class QuestionLinker:
         names = self.mentions.names(text, times)
         spans = [name.span for name in names]
         opening = max((end for start, end in times if start <= _OPENING), default=0)
-        form = asked_form(text, opening, dated=self._is_dated, names=spans)
+        forms = [
+            asked_form(text, opening, dated=self._is_dated, names=spans, but=but)
+            for but in (self._order_words, ())
+        ]
         future = [
             one.span()
             for one in _FUTURE.finditer(text)
@@ -350,9 +291,14 @@ class QuestionLinker:
             hint = f"; nearest names: {near}" if near else ""
             return LinkedQuestion(text, refusal=f"nobody known is mentioned{hint}")
         question = QuestionWords(text)
-        question.asking = question.within(form.spans)
-        question.free = question.within((*form.spans, *times, *future)) | _either(question)
-        return self._understood(question, names, form, period, ahead=ahead)
+        for form in dict.fromkeys(forms):
+            question = QuestionWords(text)
+            question.asking, question.times = question.within(form.spans), question.within(times)
+            question.free = question.within((*form.spans, *times, *future)) | _either(question)
+            linked = self._understood(question, names, form, period, ahead=ahead)
+            if linked.meaning is not None and execute(linked.meaning, self.index).values:
+                break
+        return linked
 
     def _period(self, text: str) -> AskedPeriod | None:
         return asked_period(text, self.calendar) if self.calendar else None
@@ -380,11 +326,10 @@ class QuestionLinker:
         asked: tuple[int | None, int | None] = (None, None) if ahead else bounds
         found: list[Derivation] = []
         tried: list[Derivation] = []
-        for by_meaning in (False, True)[: 1 + (self.encoder is not None)]:
-            question.by_meaning = by_meaning
-            for choices in _terms(question, names):
+        for search in self._searches:
+            for choices in _terms(question, names, self._is_class):
                 for terms in () if found else choices:
-                    whole, every = self._search.search(question, terms, form.form, asked)
+                    whole, every = search.search(question, terms, form.form, asked)
                     found += whole
                     tried += every
         if not found:
@@ -398,6 +343,8 @@ class QuestionLinker:
         for one in sorted(found, key=lambda one: -one.score):
             best.setdefault(one.same_as(), one)
         queries = [one.query(self._form(form.form, one), *asked, excluded) for one in best.values()]
+        if form.order:
+            queries = [replace(one, form=form.order) for one in queries]
         shares = _shares([one.score for one in best.values()])
         if ahead:
             values = [(one,) for one in queries]
@@ -435,6 +382,10 @@ class QuestionLinker:
             or (open_ and one.step is not None and self._search.is_usual(one, *open_))
         ]
         return stated or list(found)
+
+    def _is_class(self, entity: str) -> bool:
+        """Whether facts say of others that they are one: "organization" where X "is a" one."""
+        return any(map(self._search.scorer.says_class, self._search.scorer.roles.held(entity)))
 
     def _form(self, form: Form, one: Derivation) -> Form:
         """The form of a query; a time may be the object of a relation."""
@@ -475,7 +426,7 @@ class QuestionLinker:
             (atom,) = one.atoms
             entity = atom.object if one.step.asked.startswith(INVERSE) else atom.subject
             readings.append(Reading(self._query(entity, one.step.asked, bounds), share))
-        return tuple(readings[: self.max_readings])
+        return tuple(readings[:_READINGS_KEPT])
 
     def _query(self, entity: str, relation: str, bounds: tuple[int | None, int | None]) -> Query:
         """A query in the words of the dataset's own queries."""
@@ -513,8 +464,9 @@ class QuestionLinker:
         if not tried:  # "is Ann married": one name stands in no relation to another
             content = question.content(0, len(question), question.named)
             left = [question.word(n) for n in content]
-        steps = sorted((one for one in tried if one.step is not None), key=lambda one: -one.score)
-        near = self._accounts.nearest(question, left, [one.step for one in steps if one.step])
+        ranked = sorted(tried, key=lambda one: -one.score)
+        steps = [one.step for one in ranked if one.step is not None]
+        near = self._search.accounts.nearest(question, left, steps)
         if self._writer is not None and all(len(name.entities) == 1 for name in names):
             mentioned = {self._entity(one): one for name in names for one in name.entities}
             relations = {self._label(name): name for name in near}
@@ -550,13 +502,15 @@ class QuestionLinker:
         return "it may mean: " + "; or: ".join(map(self.in_words, queries[:2]))
 
 
-def _terms(question: QuestionWords, names: Sequence[NamedPlace]) -> Iterator[list[list[Term]]]:
+def _terms(
+    question: QuestionWords, names: Sequence[NamedPlace], is_class: Callable[[str], bool]
+) -> Iterator[list[list[Term]]]:
     """The names of a question as terms: first those that are sure, then with some that may be none.
 
-    A word that may be a name and is accounted for otherwise is none.
+    A word that may be a name and is accounted for otherwise is none, but for names of classes.
     """
     doubtful = sorted(
-        (n for n, name in enumerate(names) if name.doubtful),
+        (n for n, name in enumerate(names) if name.doubtful and not is_class(name.entities[0])),
         key=lambda n: names[n].span[0] - names[n].span[1],
     )[:_DOUBTFUL]
     sure = [n for n in range(len(names)) if n not in doubtful]

@@ -1,18 +1,22 @@
-"""A question as tokens: names, times and forms of asking, and the words that are left."""
+"""A question: its tokens, and what it was taken to mean."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import NamedTuple
 
+from rulerag.kg import ConjunctiveQuery
 from rulerag.linking.words import (
     AUXILIARIES,
+    CLASSES,
     DETERMINERS,
     INTERROGATIVES,
+    INVERSE,
     PARTICLES,
     PREPOSITIONS,
+    RANKS,
     RELATIVES,
     STOP_WORDS,
     TITLES,
@@ -20,9 +24,11 @@ from rulerag.linking.words import (
     folded,
     thesaurus,
 )
+from rulerag.types import Query
 
 _KIND_OF = DETERMINERS | frozenset({"of", "kind", "type", "sort", "other", "different"})
 _VERBS_TO_HAVE = frozenset({"has", "have"})
+_SUBJECTS = frozenset({"who", "whom", "what", "where"})
 # A noun with what stands before it has so many words at most.
 _MOST_NOUNS = 4
 
@@ -49,16 +55,15 @@ class QuestionWords:
         text: the question.
         asking: tokens that ask: "how many", "list".
         free: those that need no account: they ask, or say a time.
+        times: those that say a time.
         named: tokens of names.
-        by_meaning: whether the meaning of words as a whole may account for them, where no single
-            one says a relation.
     """
 
     text: str
     asking: set[int] = field(default_factory=set)
     free: set[int] = field(default_factory=set)
+    times: set[int] = field(default_factory=set)
     named: set[int] = field(default_factory=set)
-    by_meaning: bool = False
 
     def __post_init__(self) -> None:
         self.tokens = [Token(folded(m.group()), *m.span()) for m in WORD.finditer(self.text)]
@@ -71,6 +76,10 @@ class QuestionWords:
     def word(self, token: int) -> str:
         """A word; empty where there is none."""
         return self.tokens[token].word if 0 <= token < len(self.tokens) else ""
+
+    def beside(self, token: int) -> tuple[str, str]:
+        """The words before and behind one."""
+        return self.word(token - 1), self.word(token + 1)
 
     def within(self, spans: Iterable[tuple[int, int]]) -> set[int]:
         """The tokens that stand in some spans, in characters."""
@@ -110,6 +119,10 @@ class QuestionWords:
     def _needs_account(self, token: int) -> bool:
         word = self.tokens[token].word
         if token in self.free or word in STOP_WORDS or word in PARTICLES or word in TITLES:
+            return False
+        if word in CLASSES["BEGINNING"] and self.word(token + 1).endswith("ing"):
+            return False
+        if word in RANKS and token + 1 in self.named:
             return False
         return not (word in ("go", "went", "goes") and self.word(token + 1) == "to")
 
@@ -160,13 +173,33 @@ class QuestionWords:
                 return nouns[-1]  # "which sports team did"
             if behind in but:
                 return nouns[0] if len(nouns) == 2 else None  # "which firm produced M"
+            while len(nouns) > 2 and self.word(nouns[0]).endswith(("ed", "ing")):
+                del nouns[0]  # "which bearded actors star"
             return nouns[0] if behind < last else nouns[-1]
         return None
+
+    def verbs(self, nouns: Collection[int | None]) -> set[int]:
+        """English words that stand where the verb of a question does, and those behind them.
+
+        They may say in other words what is asked; what stands before a noun is a condition.
+
+        Args:
+            nouns: tokens behind which a verb stands, as behind names and behind "who".
+        """
+        found: set[int] = set()
+        for token in range(len(self)):
+            before = token - 1
+            while self.word(before) in AUXILIARIES or (before in self.free and before > 0):
+                before -= 1
+            opens = before in found or before in nouns or before in self.named
+            if self.word(token) not in DETERMINERS and (opens or self.word(before) in _SUBJECTS):
+                found |= {token} if self.word(token) in thesaurus() else set()
+        return found
 
     def apposed(self, first: int) -> int | None:
         """The noun right before a name: "the movie Alien"."""
         token = first - 1
-        if token < 1 or token in self.free or self.word(token - 1) not in DETERMINERS:
+        if token < 1 or token in self.free or self.word(token - 1) not in ("the", "a", "an"):
             return None
         return None if self.word(token) in STOP_WORDS | PREPOSITIONS else token
 
@@ -180,7 +213,80 @@ class QuestionWords:
         """
         letters = [" "] * len(self.text)
         for n in range(first, last):
-            if not any(start <= n < end for start, end in blanks):
+            if n not in self.times and not any(start <= n < end for start, end in blanks):
                 token = self.tokens[n]
                 letters[token.start : token.end] = self.text[token.start : token.end]
         return "".join(letters)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One relation that a question about one name may ask for.
+
+    Args:
+        query: the query, in the words of the dataset; its relation starts with
+            :data:`~rulerag.linking.words.classes.INVERSE` where the subject is asked for.
+        probability: of this reading; those of one question sum to at most 1.
+    """
+
+    query: Query
+    probability: float
+
+    @property
+    def relation(self) -> str:
+        """The raw relation, whichever end is asked for."""
+        return self.query.relation.removeprefix(INVERSE)
+
+    @property
+    def asks_for_subject(self) -> bool:
+        """Whether the subject of the relation is asked for, the known entity being its object."""
+        return self.query.relation.startswith(INVERSE)
+
+
+@dataclass(frozen=True, slots=True)
+class LinkedQuestion:
+    """What a question was taken to mean, or why it is not understood.
+
+    Args:
+        text: the question.
+        meaning: what it asks of facts; None for one in the dataset's own form.
+        readings: of a question about one name, the relations that it may ask for, the most likely
+            first; guesses where it is refused.
+        words: the meaning in a sentence.
+        refusal: why it cannot be answered; empty where it may be.
+        exact: whether it is in the dataset's own form, which has one meaning.
+        ahead: whether it is about a time after all documents, or about what will be.
+    """
+
+    text: str
+    meaning: ConjunctiveQuery | None = None
+    readings: tuple[Reading, ...] = ()
+    words: str = ""
+    refusal: str = ""
+    exact: bool = False
+    ahead: bool = False
+
+    def best(self) -> Query:
+        """The query of the likeliest reading, a guess where the question is refused.
+
+        It is a prediction where those of the dataset are.
+        """
+        return self.readings[0].query if self.readings else Query("question", self.text)
+
+    def query(self) -> Query:
+        """The query of the question, which carries its meaning, or why there is none.
+
+        The questions of a dataset may be predictions, which no document may answer; a question in
+        one's own words is one only where it is about what comes after all documents.
+        """
+        several = self.meaning is not None and len(self.meaning.atoms) > 1
+        if self.refusal or several or not self.readings:
+            return Query("question", self.text, meaning=self.meaning, refusal=self.refusal)
+        best = self.best()
+        if self.exact:
+            return best
+        return replace(
+            best,
+            prediction=best.prediction and self.ahead,
+            meaning=None if self.ahead else self.meaning,
+        )

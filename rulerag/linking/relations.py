@@ -25,26 +25,19 @@ Doubles = npt.NDArray[np.float64]
 
 # Chosen on validation questions (F_G): see benchmarks/linking.
 _NGRAMS = (2, 5)
-_WORDS = 0.6
 _ANY_WORD, _JOINING_WEIGHT = 0.3, 0.1
 WORDS = ("letters", "covered", "covers")
 """What is seen of a relation in a question's words; "meaning" joins them with an encoder."""
-# What each sign counts, as a log-likelihood, of words alone and with an encoder. Learned from
-# validation questions and told by others: commit a3d6e82, python -m benchmarks.natural.weights.
+# What each sign counts, as a log-likelihood. Learned from validation questions and told by others:
+# commit a3d6e82, python -m benchmarks.natural.weights.
 _WEIGHTS = {
-    "letters": 3.42, "covered": 7.57, "covers": 3.76,
+    "letters": 3.42, "covered": 7.57, "covers": 3.76, "meaning": 11.84,
     "role": 1.38, "facts": 0.57, "kind": 5.48, "who": 1.58, "order": 0.75,
-}  # fmt: skip
-_WEIGHTS_BOTH = {
-    "letters": 2.60, "covered": 4.83, "covers": 1.54, "meaning": 11.84,
-    "role": 1.30, "facts": 0.66, "kind": 5.59, "who": 1.56, "order": 0.76,
 }  # fmt: skip
 # Words of a question that are this much like one of a label say where the relation stands.
 _ALIKE = 0.3
 # Words that start alike are often of one family, if they share so many letters.
 _FAMILY, _FAMILY_LETTERS = 0.8, 3
-LEAST_EVIDENCE = 0.15
-"""Below it a relation is a guess; questions about nothing known had 0.13 at most, on validation."""
 SOMETHING = "something"
 """What stands for the entity in texts about a relation."""
 
@@ -53,9 +46,9 @@ def weights_of(encoder: Encoder | None) -> Mapping[str, float]:
     """What each sign of a relation counts, as a log-likelihood.
 
     Args:
-        encoder: compares meanings; words alone count more without one.
+        encoder: compares meanings too.
     """
-    return _WEIGHTS if encoder is None else _WEIGHTS_BOTH
+    return {name: x for name, x in _WEIGHTS.items() if name != "meaning" or encoder is not None}
 
 
 class RelationRanker:
@@ -78,10 +71,6 @@ class RelationRanker:
         flat = [len(one) for one in self.texts]
         self._starts = np.cumsum([0, *flat[:-1]]) if flat else np.zeros(0, dtype=int)
 
-    def with_encoder(self, encoder: Encoder) -> RelationRanker:
-        """The same relations, compared by meaning as well."""
-        return RelationRanker(dict(zip(self.names, self.texts, strict=True)), encoder)
-
     @cached_property
     def _flat(self) -> list[str]:
         return [text for one in self.texts for text in one]
@@ -102,36 +91,6 @@ class RelationRanker:
         if self.encoder is not None:
             found.append(self._by_meaning(questions))
         return np.stack(found, axis=-1)
-
-    @property
-    def weights(self) -> Doubles:
-        """What each of :meth:`signs` counts."""
-        weights = weights_of(self.encoder)
-        return np.array([weights[name] for name in (*WORDS, "meaning") if name in weights])
-
-    def scores(self, questions: Sequence[str]) -> Doubles:
-        """How well each relation fits, as log-likelihoods: shape (questions, relations).
-
-        Args:
-            questions: with a blank where the mention stood.
-        """
-        return np.asarray(self.signs(questions) @ self.weights, dtype=np.float64)
-
-    def evidence(self, questions: Sequence[str]) -> Doubles:
-        """How well the relation that fits best does, by letters and words: shape (questions).
-
-        From 0 to 1; below :data:`LEAST_EVIDENCE` no word of the question says what is asked.
-
-        Args:
-            questions: with a blank where the mention stood.
-        """
-        if not self.names or not questions:
-            return np.zeros(len(questions))
-        return np.asarray(self._spelt(questions).max(axis=1), dtype=np.float64)
-
-    def _spelt(self, questions: Sequence[str]) -> Doubles:
-        letters, words = self._by_letters(questions), sum(self._by_words(questions)) / 2
-        return np.asarray((1 - _WORDS) * letters + _WORDS * words, dtype=np.float64)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -236,7 +195,10 @@ def family(one: str, other: str) -> float:
     from rapidfuzz.distance import Prefix
 
     shared = Prefix.similarity(one, other)
-    return _FAMILY * shared / max(len(one), len(other)) if shared >= _FAMILY_LETTERS else 0.0
+    whole = shared == min(len(one), len(other))
+    if shared < _FAMILY_LETTERS + (not whole):
+        return 0.0
+    return _FAMILY * shared / max(len(one), len(other))
 
 
 def _plain(text: str) -> str:
@@ -281,7 +243,10 @@ def shared_words(
     found = [
         (words[start][1][0], words[end - 1][1][1])
         for token, start, end in source.tokens([word for word, _ in words])
-        if token not in JOINING and any(source.alike(token, one) > _ALIKE for one in known)
+        if token not in JOINING
+        and any(
+            max(source.alike(token, one), source.everyday(token, one)) > _ALIKE for one in known
+        )
     ]
     if found:
         return found, True

@@ -11,32 +11,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.words import INVERSE, PREPOSITIONS, stem, thesaurus, words_of
+from rulerag.linking.words import CLASSES, INVERSE, PREPOSITIONS, stem, thesaurus, words_of
 from rulerag.types import Fact
 
 Doubles = npt.NDArray[np.float64]
 
 _ASIDE = re.compile(r"\(([^()]*)\)\s*$")
-# Words of labels by which people and places are told: "actor" names one, who was "born" is one.
-_PEOPLE_LIST = """
-person people man woman male female actor actress director writer author spouse wife husband
-child children parent sibling friend peer player athlete coach politician musician artist
-student graduate winner nominee candidate participant member head chairperson owner founder
-president celebrity professor journalist employee scientist criminal victim instrumentalist
-by
-"""
-_OF_PEOPLE_LIST = """
-born died death birth married spouse gender sex profession nationality citizen citizenship
-educated graduated lived residence religion occupation
-"""
-_PLACES_LIST = """
-city country town state place location region territory territorial county province stadium
-venue island continent river headquarters capital birthplace residence street address entity
-office in birth death
-"""
-PEOPLE, _OF_PEOPLE, _PLACES = (
-    frozenset(one.split()) for one in (_PEOPLE_LIST, _OF_PEOPLE_LIST, _PLACES_LIST)
-)
+PEOPLE, _OF_PEOPLE, _PLACES = (CLASSES[name] for name in ("PEOPLE", "OF_PEOPLE", "PLACE_WORDS"))
 # The words that names at an end have most are kept, if two have them or few have names.
 _WORDS_KEPT, _FEW = 60, 20
 # What a label says of entities that only often stand there too.
@@ -166,7 +147,7 @@ class Kinds:
         self._nouns: dict[str, Doubles] = {}
         labels = [relations[role.removeprefix(INVERSE)] for role in roles.names]
         ends = [
-            _object_words(label) if role.startswith(INVERSE) else _aside(label)
+            _object_words(label) if role.startswith(INVERSE) else _subject_words(label)
             for role, label in zip(roles.names, labels, strict=True)
         ]
         told = [
@@ -177,6 +158,13 @@ class Kinds:
         people = (self._shares * np.array([one for one, _ in told], float)).max(axis=1, initial=0)
         places = (self._shares * np.array([one for _, one in told], float)).max(axis=1, initial=0)
         self._people = people - places
+        # "owned by" is as well of firms.
+        self._own = np.array(
+            [
+                one and not label.endswith(" by")
+                for (one, _), label in zip(told, labels, strict=True)
+            ]
+        )
         self._index(roles, ends, names)
 
     def _index(self, roles: Roles, ends: list[list[str]], names: Mapping[str, str]) -> None:
@@ -199,6 +187,7 @@ class Kinds:
         words = sorted({word for _, word in (*named, *said)})
         places = {word: n for n, word in enumerate(words)}
         self._stems = np.array([stem(word) for word in words], dtype=object)
+        self._labels = {places[word]: word for _, word in said}
         self._vectors = thesaurus().vectors(words).T.tocsc()
         shape = (len(roles.names), len(words))
 
@@ -217,6 +206,10 @@ class Kinds:
         """
         place = self._place.get(role)
         return 0.0 if place is None else float(self._people[place])
+
+    def own_people(self, role: str) -> bool:
+        """Whether the label itself says that people stand at an end: "head coach"."""
+        return bool(self._own[self._place[role]]) if role in self._place else False
 
     def alike(self, noun: str, role: str) -> float:
         """How alike what a noun names is to what stands at an end of a relation, from 0 to 1.
@@ -244,6 +237,8 @@ class Kinds:
     def _alike(self, noun: str) -> Doubles:
         """How alike a noun is to each word of labels and names."""
         products = (thesaurus().vectors([noun]) @ self._vectors).toarray()[0]
+        for place, word in self._labels.items():
+            products[place] = max(products[place], thesaurus().everyday(noun, word))
         return np.where(self._stems == stem(noun), 1.0, np.minimum(products, 1.0))
 
     def _of_noun(self, noun: str) -> Doubles:
@@ -258,6 +253,13 @@ def _aside(label: str) -> list[str]:
     """The words for the subject of "genre (film)"."""
     aside = _ASIDE.search(label)
     return words_of(aside[1]) if aside else []
+
+
+def _subject_words(label: str) -> list[str]:
+    """The words for the subject of "genre (film)" and "wine colour"."""
+    words = words_of(label)
+    compound = len(words) == 2 and words[-1] not in PREPOSITIONS
+    return _aside(label) or words[: int(compound)]
 
 
 def _object_words(label: str) -> list[str]:
@@ -279,5 +281,7 @@ def _somebody(inverse: bool, label: str) -> tuple[bool, bool]:
         *([bases[0]] if len(bases) > 1 else []),
         *map(frozenset, map(thesaurus().bases, _aside(label))),
     ]
+    if len(bases) == 2 and bases[-1] & PEOPLE:
+        named = named[1:]  # the "head coach" is whom it names
     people = any(one & PEOPLE for one in named) or any(one & _OF_PEOPLE for one in bases)
     return people, len(bases) > 1 and bool(bases[0] & _PLACES)

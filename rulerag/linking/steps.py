@@ -1,22 +1,61 @@
-"""What may be asked of a name or of what a phrase describes, by the words around it."""
+"""What may be asked of a name or of what a phrase describes, by the words around it: in steps."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
+from rulerag.kg import ConjunctiveQuery, Form
 from rulerag.linking.direction import subject_asked
 from rulerag.linking.relations import Doubles, RelationRanker, weights_of
 from rulerag.linking.roles import AnswerKind, Kinds, Roles
-from rulerag.linking.words import INVERSE
-from rulerag.rules import readable
+from rulerag.linking.words import CLASSES, INVERSE, words_of
+from rulerag.rules import Atom, readable
 
 # Signs of who is asked about, not of what is asked.
 _OF_TERM = ("role", "facts", "who", "order")
 _SCORES_KEPT = 10_000
+# How usual a relation is for a term that it may be meant of, and how much likelier its meaning is
+# than that of any other, where no word says it.
+_USUAL, _CLEARLY = 0.05, 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A name of a question, or a phrase that describes something.
+
+    Args:
+        first: its first token.
+        last: the one behind its last.
+        name: the raw name; a variable for a phrase.
+        entities: who it may be.
+        atoms: what the phrase says of it.
+        score: of the reading of the phrase.
+        value: whether it is a word that may as well be none of a name: "drama", "engineers".
+    """
+
+    first: int
+    last: int
+    name: str
+    entities: tuple[str, ...]
+    atoms: tuple[Atom, ...] = ()
+    score: float = 0.0
+    value: bool = False
+
+    @property
+    def tokens(self) -> range:
+        """Its tokens."""
+        return range(self.first, self.last)
+
+    @property
+    def is_phrase(self) -> bool:
+        """Whether it is a phrase."""
+        return self.name.startswith("?")
 
 
 class Step(NamedTuple):
@@ -28,7 +67,8 @@ class Step(NamedTuple):
         score: how well it fits, as a log-likelihood.
         words: the part of it that words and kinds give, whoever is asked about.
         order: how much likelier the order of words makes this end than the other, likewise.
-        meaning: how alike the meanings are, from 0 to 1; 0 without an encoder.
+        meaning: how alike the meanings are, from 0 to 1; 0 without an encoder, and where another
+            relation that is usual for such a term means nearly as much.
     """
 
     asked: str
@@ -48,9 +88,67 @@ class Step(NamedTuple):
         return other_end(self.asked)
 
 
+def _clearest(steps: Sequence[Step], usual: npt.NDArray[np.bool_]) -> list[Step]:
+    """Steps whose meanings count for one relation alone, the one that is clearly likeliest."""
+    meanings: dict[str, float] = {}
+    for step, fits in zip(steps, usual, strict=True):
+        if fits:
+            meanings[step.relation] = max(step.meaning, meanings.get(step.relation, 0.0))
+    best = sorted(meanings.values(), reverse=True)
+    clear = len(best) == 1 or (len(best) > 1 and best[0] - best[1] >= _CLEARLY)
+    return [
+        step if clear and meanings.get(step.relation) == best[0] else step._replace(meaning=0.0)
+        for step in steps
+    ]
+
+
 def other_end(role: str) -> str:
     """The other end of a relation: ``^r`` of ``r``."""
     return role[len(INVERSE) :] if role.startswith(INVERSE) else INVERSE + role
+
+
+@dataclass(frozen=True, slots=True)
+class Derivation:
+    """One way to understand a question, or a phrase of it.
+
+    Args:
+        atoms: the facts that it asks of.
+        wanted: the variable that is asked for; of a question whether something is so, the name
+            that it is in doubt about.
+        score: how well it fits, as a log-likelihood.
+        left: words that nothing accounts for.
+        step: the last step, of a reading in one step.
+        exact: how alike the words of that step are to those of the relation, from 0 to 1.
+    """
+
+    atoms: tuple[Atom, ...]
+    wanted: str
+    score: float
+    left: tuple[str, ...] = ()
+    step: Step | None = None
+    exact: float = 0.0
+
+    def query(
+        self, form: Form, since: int | None, until: int | None, excluded: tuple[str, ...] = ()
+    ) -> ConjunctiveQuery:
+        """The query that it is."""
+        wanted = "" if form == "time" else self.wanted
+        return ConjunctiveQuery(self.atoms, wanted, form, since, until, excluded)
+
+    @property
+    def relation(self) -> str:
+        """The raw relation of the last step; empty without one."""
+        return self.step.relation if self.step is not None else ""
+
+    def same_as(self) -> tuple[object, ...]:
+        """What it has in common with derivations that only name variables otherwise."""
+        names: dict[str, str] = {}
+
+        def named(term: str) -> str:
+            return names.setdefault(term, f"?{len(names)}") if term.startswith("?") else term
+
+        atoms = [(one.relation, named(one.subject), named(one.object)) for one in self.atoms]
+        return (*sorted(atoms), named(self.wanted))
 
 
 class StepScorer:
@@ -76,6 +174,13 @@ class StepScorer:
         self._labels, self._counts = labels, counts
         self._asked = [one for name in relations.names for one in (name, INVERSE + name)]
         self._known: dict[tuple[str, tuple[int, int], Collection[str], AnswerKind], list[Step]] = {}
+
+    def says_class(self, role: str) -> bool:
+        """Whether what stands at an end of a relation are things of a class: "is a", "type"."""
+        label = set(words_of(self._labels[role.removeprefix(INVERSE)]))
+        small = {"is", "a", "an", "of", "has"}
+        says = label - small or label & {"is", "a"}
+        return role.startswith(INVERSE) and bool(says) and label - small <= CLASSES["CLASS_WORDS"]
 
     def steps(
         self,
@@ -114,6 +219,8 @@ class StepScorer:
                 )
                 for n in range(len(asked))
             ]
+            if meaning is not None:
+                found = _clearest(found, signs[:, names.index("role")] >= math.log(_USUAL))
             self._known[key] = sorted(found, key=lambda one: -one.score)[:top]
         return self._known[key]
 

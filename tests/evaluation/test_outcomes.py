@@ -30,3 +30,14 @@ def test_an_answer_ends_in_one_way(
     found = outcome_of(answer, accepted, DOCUMENTS, AnswerMatcher())
     assert name in OUTCOMES
     assert (found.name, found.holding, found.retrieved) == (name, holding, any(holding))
+
+
+def test_a_refusal_is_no_wrong_answer_and_several_answers_are_all() -> None:
+    refused = {"refused": "nothing known is meant by 'married'"}
+    found = outcome_of("cannot be answered", ("Emil",), DOCUMENTS, AnswerMatcher(), row=refused)
+    assert found.name == "refused" and found.retrieved
+    row = {"values": ["Otto", "Emil"]}
+    both = outcome_of("Otto, Emil", ("emil", "otto"), DOCUMENTS, AnswerMatcher(), row=row)
+    assert both.name == "right"
+    more = outcome_of("Otto, Emil", ("emil",), DOCUMENTS, AnswerMatcher(), row=row)
+    assert more.name != "right"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
+
 import pytest
 
 from rulerag.kg.grounding import execute
 from rulerag.linking import QuestionLinker
 from rulerag.ruleqa import DatasetInfo, RuleQADataset
-from rulerag.types import Document, Fact
+from rulerag.types import Document, Fact, Query
 
 DAY = 365
 ROWS = (
@@ -123,3 +126,106 @@ def test_a_query_in_words(firms: QuestionLinker) -> None:
         ),
     }
     assert [one.words for one in firms.link(list(asked))] == list(asked.values())
+
+
+FAMILY = ("Adam Weber", "Bruno Weber", "Carla Weber")
+OLDER, YOUNGER = FAMILY[0], FAMILY[2]
+
+
+def linker_of(rows: Sequence[Sequence[str]]) -> QuestionLinker:
+    facts = [Fact(*row) for row in rows]
+    names = {name: name for fact in facts for name in fact[:3]}
+    corpus = [Document(f"d{n}", " ".join(f[:3]), (f,)) for n, f in enumerate(facts)]
+    labels = {"entities": names, "relations": names}
+    return QuestionLinker(RuleQADataset(corpus=corpus, queries={}, labels=labels))
+
+
+@pytest.mark.parametrize(
+    ("relation", "turned", "upper", "lower"),
+    [
+        ("parent of", False, "father", "child"),
+        ("has parent", True, "mother", "son"),
+        ("child of", True, "father", "daughter"),
+        ("has child", False, "father", "child"),
+        ("boss of", False, "boss", ""),
+        ("reports to", True, "manager", "subordinate"),
+        ("manages", False, "boss", ""),
+        ("works for", True, "employer", "employee"),
+        ("teaches", False, "teacher", "pupil"),
+        ("student of", True, "teacher", "pupil"),
+        ("trained under", True, "mentor", "student"),
+    ],
+)
+def test_who_stands_to_whom(relation: str, turned: bool, upper: str, lower: str) -> None:
+    """A graph of Adam over Bruno over Carla, whichever end the label starts from."""
+    pairs = [(one, other) for one, other in pairwise(FAMILY)]
+    linker = linker_of(
+        [(b, relation, a) if turned else (a, relation, b) for a, b in pairs],
+    )
+    for noun, who in ((upper, OLDER), (lower, YOUNGER)):
+        for text in (f"Who is Bruno Weber's {noun}?", f"Who is the {noun} of Bruno Weber?"):
+            (found,) = linker.link([text]) if noun else (None,)
+            if found is not None:
+                assert found.meaning is not None, (text, found.refusal)
+                assert execute(found.meaning, linker.index).values == (who,), found.words
+    # What is not stated is not answered from the other end.
+    (found,) = linker.link([f"Who is the {upper} of Adam Weber?"])
+    assert found.meaning is None or execute(found.meaning, linker.index).values == ()
+
+
+def test_words_that_people_use() -> None:
+    rows = [
+        ("Uganda police", "infl_by", "Kenya"),
+        ("clinical drug", "treats", "fever"),
+        ("clinical drug", "prevents", "fever"),
+        ("sweet syrup", "treats", "fever"),
+        ("Red Door", "directed by", "Ann Lee"),
+        ("Blue Door", "directed by", "Ann Lee"),
+        ("Blue Door", "written by", "Ann Lee"),
+        ("Red Door", "written by", "Bo Ek"),
+        ("China", "consults", "Japan"),
+        ("China", "consults", "Peru"),
+        ("Chile", "consults", "Peru"),
+    ]
+    linker = linker_of(rows)
+    asked = {
+        "Who influenced the Ugandan police?": ("Kenya",),
+        "What do clinical drugs treat?": ("fever",),
+        "What treats and prevents fever?": ("clinical drug",),
+        "Which films did Ann Lee both write and direct?": ("Blue Door",),
+        "Which films are by Bo Ek?": ("Red Door",),
+        "Whom do China and Chile both consult?": ("Peru",),
+        "Who consults Peru and also consults it?": (),
+    }
+    for question, values in asked.items():
+        (found,) = linker.link([question])
+        result = () if found.meaning is None else execute(found.meaning, linker.index).values
+        assert result == values, (question, found.words, found.refusal)
+
+
+def test_a_time_may_be_the_first_or_the_last(firms: QuestionLinker) -> None:
+    asked = {
+        "When was the last time that Tanaka Robotics hired someone?": "last",
+        "When did Tanaka Robotics first hire Søren Åberg?": "first",
+    }
+    for question, form in asked.items():
+        (found,) = firms.link([question])
+        if found.meaning is not None:
+            assert found.meaning.form == form and found.meaning.asks_time
+            (time,) = execute(found.meaning, firms.index).values
+            assert isinstance(time, int) and found.words.startswith(f"when {form}: ")
+    (found,) = firms.link(["When did Tanaka Robotics first hire Søren Åberg?"])
+    assert found.meaning is not None
+
+
+def test_the_questions_of_a_dataset_are_linked(people: RuleQADataset) -> None:
+    linker = QuestionLinker(people)
+    rows = [
+        Query("a", "Who works for Borsig?", answers=("Anna Meyer", "Carl Otto")),
+        Query("b", "Is Borsig happy?", answers=("yes",)),
+        people.queries["test"][0],
+    ]
+    one, two, same = linker.link_queries(rows)
+    assert one.meaning is not None and one.id == "a" and one.answers == rows[0].answers
+    assert "'happy'" in two.refusal and two.id == "b"
+    assert same is rows[2]

@@ -39,7 +39,7 @@ def test_the_thesaurus_that_is_shipped(word: str, other: str) -> None:
 def test_relations_by_other_words() -> None:
     ranker = RelationRanker({name: [name] for name in ("criticize", "is married to", "owns")})
     asked = ["who did \0 wed ?", "who criticised \0 ?", "who possesses \0 ?"]
-    best = ranker.scores(asked).argmax(axis=1)
+    best = ranker.signs(asked).sum(axis=2).argmax(axis=1)
     assert [ranker.names[n] for n in best] == ["is married to", "criticize", "owns"]
 
 
@@ -47,7 +47,7 @@ def test_texts_without_words_count_nothing() -> None:
     found = SharedMeanings(["what does", "works"]).scores("who worked for \0 ?")
     assert found[:, 0].tolist() == [0, 0] and found[:, 1].all()
     assert SharedMeanings(["what"]).scores("who ?").tolist() == [[0], [0]]
-    assert RelationRanker({}).scores(["who ?"]).shape == (1, 0)
+    assert RelationRanker({}).signs(["who ?"]).shape == (1, 0, 3)
 
 
 def test_where_the_relation_stands() -> None:

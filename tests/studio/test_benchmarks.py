@@ -171,7 +171,7 @@ def test_a_run_is_read_by_how_its_queries_ended(bench: Studio, tmp_path: Path) -
 
         assert web.get("/api/runs").json() == ["one", "two"]
         made = web.get("/api/runs/one").json()
-        assert made["outcomes"] == dict.fromkeys(run.outcomes, 1)
+        assert made["outcomes"] == dict.fromkeys(run.outcomes, 1) | {"refused": 0}
         assert set(made["rules"]) == {f"r{n}" for n in (1, 2, 3, 4)}
         assert ids(outcome="misled") == ["4"] and ids(rule="r2") == ["2"]
         assert ids(recall="found", k=1) == ["1", "3", "4"] and ids(recall="not found") == ["2"]

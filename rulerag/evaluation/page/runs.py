@@ -56,9 +56,8 @@ def endings_of(rows: Rows) -> list[AnswerEnding]:
     for row in rows:
         if row["answers"]:
             read = [Document(one["id"], one["text"]) for one in row["documents"]]
-            endings.append(
-                AnswerEnding(outcome_of(row["answer"], row["answers"], read, matcher), row)
-            )
+            ended = outcome_of(row["answer"], row["answers"], read, matcher, row=row)
+            endings.append(AnswerEnding(ended, row))
     return endings
 
 
@@ -217,22 +216,24 @@ def _run_endings(endings: Sequence[AnswerEnding]) -> Iterator[Block]:
         note="A band is as wide as the answers that it stands for.",
     )
     rows = []
-    for name, meaning in OUTCOMES.items():
+    for name in names:
         values = [float(one.outcome.name == name) for one in endings]
         low, high = interval(values)
         share = f"{_percent(sum(values) / len(values))} ({_percent(low)} to {_percent(high)})"
-        rows.append((name, f"{sum(values):,.0f}", share, meaning))
+        rows.append((name, f"{sum(values):,.0f}", share, OUTCOMES[name]))
     yield Table(("how it ended", "answers", "share (95 %)", "which means"), tuple(rows))
 
 
 def _runs_endings(results: Rows, endings: Sequence[Sequence[AnswerEnding]]) -> Iterator[Block]:
     rows = []
+    ended = {one.outcome.name for answers in endings for one in answers}
+    names = [name for name in OUTCOMES if name in ended]
     for result, answers in zip(results, endings, strict=True):
         counts = Counter(one.outcome.name for one in answers)
         name = f"{result.get('method', '')}, {result.get('benchmark', '')}".strip(", ")
-        rows.append((name, *(f"{counts[outcome]:,}" for outcome in OUTCOMES)))
-    yield Table(("run", *OUTCOMES), tuple(rows))
-    yield Pairs(tuple(OUTCOMES.items()))
+        rows.append((name, *(f"{counts[outcome]:,}" for outcome in names)))
+    yield Table(("run", *names), tuple(rows))
+    yield Pairs(tuple((name, OUTCOMES[name]) for name in names))
 
 
 def _answers(number: int) -> str:

@@ -72,7 +72,7 @@ class QueryResult:
 
     def places_of(self, value: str | int) -> list[int]:
         """Where the facts stand that one of the values rests on."""
-        if self.query.form not in ("entities", "first", "last"):
+        if self.query.asks_time or self.query.form in ("count", "yes or no"):
             return self.places
         wanted = self.query.wanted
         return self._places([one for one in self.solutions if one.bound[wanted] == value])
@@ -119,14 +119,26 @@ def execute(query: ConjunctiveQuery, index: FactIndex) -> QueryResult:
     if query.form == "time":
         return QueryResult(query, tuple(sorted(set(_times(found)))), tuple(found))
     if query.form in ("first", "last"):
-        dated = [(one.latest, one) for one in found if one.latest is not None]
+        dated = [(time, one) for one in found if (time := _time_of(query, one)) is not None]
         pick = min if query.form == "first" else max
         best = pick((time for time, _ in dated), default=None)
         found = [one for time, one in dated if time == best]
+        if query.asks_time:
+            return QueryResult(query, () if best is None else (best,), tuple(found))
     names = tuple(sorted({one.bound[query.wanted] for one in found}))
     if query.form == "count":
         return QueryResult(query, (len(names),) if names else (), tuple(found))
     return QueryResult(query, names, tuple(found))
+
+
+def _time_of(query: ConjunctiveQuery, solution: Solution) -> int | None:
+    """The latest time of the facts about what is wanted; of all facts where times are."""
+    times = [
+        row.timestamp
+        for atom, row in zip(query.atoms, solution.rows, strict=True)
+        if row.timestamp is not None and (not query.wanted or query.wanted in ends(atom))
+    ]
+    return max(times, default=None)
 
 
 def known_end(atom: Atom, bound: Mapping[str, str]) -> tuple[str, bool]:
@@ -150,7 +162,7 @@ def values_in_words(
         labels: readable names of entities.
         calendar: how times read.
     """
-    dated = calendar if result.query.form == "time" else None
+    dated = calendar if result.query.asks_time else None
     return [
         dated.format(one) if dated and isinstance(one, int) else labels.get(str(one), str(one))
         for one in result.values

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         ANYTHING,
         ASKING,
         AUXILIARIES,
+        CLASSES,
         DETERMINERS,
         INTERROGATIVES,
         INVERSE,
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
         PARTICLES,
         PLACES,
         PREPOSITIONS,
+        PRONOUNS,
+        RANKS,
         RELATIVES,
         SHARING,
         STOP_WORDS,
@@ -30,6 +33,6 @@ if TYPE_CHECKING:
     from rulerag.linking.words.dates import AskedPeriod, asked_period, stated_times
     from rulerag.linking.words.documents import link_mentions
     from rulerag.linking.words.mentions import MentionFinder, NamedPlace, spellings
-    from rulerag.linking.words.wordnet import parted, thesaurus
+    from rulerag.linking.words.wordnet import parted, sides_of, thesaurus, written_out
 else:
     __getattr__ = lazy_names(__name__)

@@ -4,89 +4,40 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import Path
+
+from rulerag.io import read_text
 
 WORD = re.compile(r"\w+")
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
+def _read() -> dict[str, frozenset[str]]:
+    """The words of each class; the file says what it is for."""
+    found: dict[str, set[str]] = {}
+    for line in read_text(Path(__file__).with_name("classes.txt")).splitlines():
+        if line.startswith("["):
+            words = found.setdefault(line[1:].partition("]")[0], set())
+        elif not line.startswith("#"):
+            words |= {*line.split()}
+    return {name: frozenset(words) for name, words in found.items()}
 
 
+CLASSES = _read()
+"""The words of each class of ``classes.txt``, which says what it is for."""
 INVERSE = "^"
 """Before a relation: the same relation read from its object, as in a SPARQL property path."""
 
-COMMON = _words("""
-answer case everyone everything going idea looking next wonder say somebody
-a an and any are as at be been by can could did do does during for from had has have he her
-him his how i in is it its kind me my name of on one or please she since some someone something
-tell that the their them they thing things this to us was we were what when where which who
-whom whose why will with would you
-""")
-"""What is no name in a question, as a name of one word."""
-
-ASKING = _words("""
-what who whom which whose where when did does do tell me please name can could you know
-about i want to find out give list show
-""")
-"""Words that every question has and that tell relations apart by chance alone."""
-
+COMMON, ASKING = CLASSES["COMMON"], CLASSES["ASKING"]
 JOINING = (COMMON | {"and", "or", "such", "been", "from"}) - {"kind", "name", "thing", "things"}
 """Words that join others."""
-
-AUXILIARIES = _words("""
-is are was were be been being am has have had does did do will would can could may might shall
-should must
-""")
-"""What stands before the subject of a sentence that asks."""
-
-PREPOSITIONS = _words("in at to for of with by from on against")
-"""What may end a label, and stand before a name."""
-
-INTERROGATIVES = _words("what which who whom whose where how when")
-RELATIVES = _words("that who which whom whose where")
-DETERMINERS = _words("the a an all any every each both")
-
-STOP_WORDS = (COMMON | {"and", "against", "into", "onto"} | _words("""
-under towards toward through among within few several listed registered known called named
-primary main
-all any each every both these those there here currently nowadays today ever also exactly
-actually just too s t re d ll ve m him she they it someone anybody anyone somebody everybody
-everyone else whichever has having had get gets got being am
-""")) - _words("or case going idea looking next wonder kind")  # fmt: skip
-"""Words of a question that need no account: they ask, join, or point."""
-
-PARTICLES = _words("out off up down away over back")
-"""What belongs to a verb: "set up"."""
-
-TITLES = _words("dr doctor mr mrs ms miss prof professor sir madam lord lady st saint")
-"""What stands before a name, and is no part of it."""
-
-LIGHT_VERBS = _words("""
-make makes made making take takes took taken hold holds held give gives gave given get gets got
-put puts go goes went gone come comes came pay paid have keep kept set find found do done lay laid
-lie choose chose send sends sent carry carried bring brought want wants about fall
-falls fell receive receives received
-""")
-"""Verbs that say little beside a noun: "pay a visit"."""
-
-SHARING = _words("together same share shares shared sharing common co alongside fellow also")
-"""What asks for something that has what a name has: "who acted together with M"."""
-
-ANYTHING = _words("""
-person people somebody someone man woman men women individual thing things entity entities one
-ones name names
-""")
-"""Nouns that any entity may be."""
-
-PLACES = _words("""
-place places location locations city cities town towns country countries village villages state
-states region regions county counties province provinces area areas district districts continent
-continents
-""")
-ORGANISATIONS = _words("""
-firm firms company companies organisation organisations organization organizations business
-businesses group groups institution institutions
-""")
+AUXILIARIES, PREPOSITIONS = CLASSES["AUXILIARIES"], CLASSES["PREPOSITIONS"]
+INTERROGATIVES, RELATIVES = CLASSES["INTERROGATIVES"], CLASSES["RELATIVES"]
+DETERMINERS, PRONOUNS = CLASSES["DETERMINERS"], CLASSES["PRONOUNS"]
+STOP_WORDS = (COMMON | CLASSES["STOP_WORDS"]) - CLASSES["NO_STOP_WORDS"]
+PARTICLES, TITLES, RANKS = (CLASSES[name] for name in ("PARTICLES", "TITLES", "RANKS"))
+LIGHT_VERBS, SHARING = CLASSES["LIGHT_VERBS"], CLASSES["SHARING"]
+ANYTHING, PLACES = CLASSES["ANYTHING"], CLASSES["PLACES"]
+ORGANISATIONS = CLASSES["ORGANISATIONS"]
 
 _PLAIN = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe"})
 

@@ -51,7 +51,8 @@ _BOUNDS = {
     "until": ("", "last"), "till": ("", "last"), "by": ("", "last"), "up to": ("", "last"),
     "after": ("after", ""), "since": ("first", ""), "from": ("first", ""),
 }  # fmt: skip
-_WHEN = rf"(?:{_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|\d{{4}})"
+_DECADE = r"\d{3}0s"
+_WHEN = rf"(?:{_DAY}|{_DOTTED}|{_WRITTEN}|{_MONTH}|{_DECADE}|\d{{4}})"
 _RANGE = re.compile(
     rf"[,(]?\s{{0,9}}\b(?:between|from)\s{{1,9}}({_WHEN})\s{{1,9}}(?:and|to|until|till)"
     rf"\s{{1,9}}({_WHEN})\b[,)]?",
@@ -59,7 +60,7 @@ _RANGE = re.compile(
 )
 _ONE = re.compile(
     rf"[,(]?\s{{0,9}}\b(?:(in|on|at|by|as of|during|throughout|until|till|up to|before|prior to"
-    rf"|after|since|from)\s{{1,9}})?(?:the (?:year|month of|end of) |year )?({_WHEN})\b[,)]?",
+    rf"|after|since|from)\s{{1,9}})?(?:the (?:year |month of |end of )?|year )?({_WHEN})\b[,)]?",
     re.IGNORECASE,
 )
 
@@ -124,6 +125,8 @@ def _days(written: str) -> list[datetime]:
     if written.isdecimal():
         year = int(written)
         return [datetime(year, 1, 1), datetime(year, 12, 31)] if year else []
+    if re.fullmatch(_DECADE, written) and (year := int(written[:-1])):
+        return [datetime(year, 1, 1), datetime(year + 9, 12, 31)]
     for form in (written, *_as_dates(written)):
         try:
             return [datetime.fromisoformat(form)]

@@ -27,16 +27,20 @@ from rulerag.linking.words.classes import (
     STOP_WORDS,
     WORD,
     folded,
+    stem,
     words_of,
 )
 from rulerag.linking.words.slips import NearNames
-from rulerag.linking.words.wordnet import thesaurus
+from rulerag.linking.words.wordnet import of_country, thesaurus
 
 _ASIDE = re.compile(r"\s*\([^()]*\)\s*$")
 # How much less a part of a name counts, and a word that is one but for its ending.
 _PART, _INFLECTED = 0.85, 0.8
 # Entities of one spelling differ by less than this; a word that is part of more names is none.
 _EQUAL, _MOST_NAMES = 0.1, 4
+_LONG_PART, _MOST_TURNED = 3, 80
+# Names of a question that are looked at; the words of more are left without an account.
+_MOST_PLACES = 6
 # What a slip takes off a name's score, and what a word that is none adds to it.
 _SLIP, _STRANGE = 1.3, 2.0
 # The most unlikely slip from words that mean something else.
@@ -130,14 +134,17 @@ class MentionFinder:
         Args:
             text: the question.
         """
-        tokens = [(folded(m.group()), m.start(), m.end()) for m in WORD.finditer(text)]
         found: dict[str, Mention] = {}
-        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
-        for mention in mentions or self._misspelt(text, tokens, every=True):
+        for mention in self._every(text, _tokens(text)):
             known = found.get(mention.entity)
             if known is None or mention.score > known.score:
                 found[mention.entity] = mention
         return sorted(found.values(), key=lambda one: (-one.score, one.entity))
+
+    def _every(self, text: str, tokens: Sequence[tuple[str, int, int]]) -> list[Mention]:
+        """The mentions of whole names; with slips where there are no others."""
+        mentions = [*self._exact(text, tokens), *self._misspelt(text, tokens, every=False)]
+        return mentions or list(self._misspelt(text, tokens, every=True))
 
     def names(self, text: str, free: Sequence[tuple[int, int]] = ()) -> list[NamedPlace]:
         """The names of a question, from left to right, without overlap: the likeliest.
@@ -149,10 +156,14 @@ class MentionFinder:
             text: the question.
             free: places that hold none, such as its times.
         """
-        tokens = [(folded(m.group()), m.start(), m.end()) for m in WORD.finditer(text)]
+        tokens = _tokens(text)
         found: dict[tuple[int, int], list[Mention]] = {}
-        others = (*self._parts_of_names(text, tokens), *self._inflected(tokens))
-        for mention in (*self.find(text), *others):
+        others = (
+            *self._parts_of_names(text, tokens),
+            *self._inflected(tokens),
+            *self._turned(tokens),
+        )
+        for mention in (*self._every(text, tokens), *others):
             found.setdefault(mention.span, []).append(mention)
         ranked = sorted(found.items(), key=lambda one: (-max(m.score for m in one[1]), one[0]))
         names: list[NamedPlace] = []
@@ -162,14 +173,15 @@ class MentionFinder:
             written = [
                 text[start] for _, start, end in tokens if start >= span[0] and end <= span[1]
             ]
-            lower = not any(one.isupper() or one.isdigit() for one in written) and (
+            capital = any(one.isupper() for one in written) or any(map(str.isdigit, "".join(words)))
+            lower = not capital and (
                 len(words) == 1 or all(word in thesaurus() or word in STOP_WORDS for word in words)
             )
-            best = max(one.score for one in mentions)
             taken = (*(one.span for one in names), *free)
             mentions = [one for one in mentions if one.exact or self._may_slip(words, one.name)]
             if not mentions or _overlaps(span, taken):
                 continue
+            best = max(one.score for one in mentions)
             if not self._is_sentence(words, lower=lower):
                 near = (one.entity for one in mentions if one.score >= best - _EQUAL)
                 name = NamedPlace(span, tuple(dict.fromkeys(near)), lower)
@@ -177,7 +189,7 @@ class MentionFinder:
                 parts += [name] * (lower and mentions[0].part)
         # "clinic" is the name of a clinic only where there is no other name.
         rest = [name for name in names if name not in parts]
-        return sorted(rest or names)
+        return sorted(rest or names)[:_MOST_PLACES]
 
     @staticmethod
     def _may_slip(words: Sequence[str], name: str) -> bool:
@@ -199,9 +211,32 @@ class MentionFinder:
         for word, start, end in tokens:
             if word in STOP_WORDS or word.endswith(("ed", "ing")):
                 continue
-            base = next((one for one in thesaurus().bases(word)[1:] if one in self._entities), "")
+            others = (*thesaurus().bases(word)[1:], " ".join(of_country(word)))
+            base = next((one for one in others if one != word and one in self._entities), "")
             for entity in self._entities.get(base, ()):
                 yield Mention(entity, (start, end), _INFLECTED * self._weight(base), word)
+
+    def _turned(self, tokens: Sequence[tuple[str, int, int]]) -> Iterator[Mention]:
+        """Names in other forms: "clinical drugs", "Ugandan police" of "Police (Uganda)"."""
+        words = [word for word, *_ in tokens[:_MOST_TURNED]]
+        for first in range(len(words)):
+            for last in range(first + 2, min(first + self._longest + 2, len(words)) + 1):
+                run = words[first:last]
+                if {run[0], run[-1]} & (STOP_WORDS | PREPOSITIONS):
+                    continue
+                for entity in self._by_stems.get(_stems(run), ()):
+                    span = tokens[first][1], tokens[last - 1][2]
+                    yield Mention(entity, span, _INFLECTED * self._weight(" ".join(run)), "")
+
+    @cached_property
+    def _by_stems(self) -> dict[frozenset[str], list[str]]:
+        """The entities whose names have several words, by the stems of these."""
+        found: dict[frozenset[str], list[str]] = {}
+        for entity, spellings in self._spellings.items():
+            for key in {_stems(words_of(one)) for one in spellings}:
+                if len(key) > 1:
+                    found.setdefault(key, []).append(entity)
+        return found
 
     def _parts_of_names(
         self, text: str, tokens: Sequence[tuple[str, int, int]]
@@ -217,10 +252,15 @@ class MentionFinder:
                 run = [word for word, *_ in tokens[first:last]]
                 span = tokens[first][1], tokens[last - 1][2]
                 key = " ".join(run)
-                if key in self._entities or not self._like_name(text, run, span, tokens[last - 1]):
+                like_name = self._like_name(text, run, span, tokens[last - 1])
+                # Of a long name any words will do: "the Polish winter expedition".
+                long = len(set(run) - COMMON - PREPOSITIONS) >= _LONG_PART
+                if key in self._entities or not (like_name or long):
                     continue
                 names = min((self._names_with[word] for word in run), key=len)
                 whole = [name for name in names if _holds_in_order(name.split(), run)]
+                if not like_name and len(whole) > 1:
+                    continue
                 if whole and (len(run) > 1 or len(whole) <= _MOST_NAMES):
                     score = _PART * self._weight(key)
                     for entity in dict.fromkeys(e for name in whole for e in self._entities[name]):
@@ -333,7 +373,8 @@ class MentionFinder:
                         score = share * capital * self._weight(key)
                         if said in self._spellings[entity]:
                             score *= _AS_WRITTEN
-                        yield Mention(entity, span, score, said)
+                        part = index is self._shortened and len(index[key]) > 1
+                        yield Mention(entity, span, score, said, part=part)
 
     def _misspelt(
         self, text: str, tokens: Sequence[tuple[str, int, int]], *, every: bool
@@ -373,6 +414,16 @@ class MentionFinder:
     @cached_property
     def _keys(self) -> list[str]:
         return list(self._entities)
+
+
+def _tokens(text: str) -> list[tuple[str, int, int]]:
+    return [(folded(m.group()), m.start(), m.end()) for m in WORD.finditer(text)]
+
+
+def _stems(words: Iterable[str]) -> frozenset[str]:
+    """The stems of a name in any form: of countries for what is called after them."""
+    plain = (one for word in words for one in of_country(word))
+    return frozenset(stem(word) for word in plain if word not in COMMON | PREPOSITIONS)
 
 
 def _overlaps(span: tuple[int, int], others: Iterable[tuple[int, int]]) -> bool:

@@ -88,6 +88,9 @@ class NearNames:
 
         near = process.extract(run, names, scorer=OSA.distance, score_cutoff=most, limit=_CLOSEST)
         for name, distance, _ in near:
+            # Two slips spare the first letter: "Ruritania" is not Mauritania.
+            if distance > 1 and name[0] != run[0]:
+                continue
             if distance and len(name) > _SHORTEST:
                 yield start, end, name, slips(run, name, int(distance))
 

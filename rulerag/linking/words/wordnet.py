@@ -15,40 +15,28 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rulerag.io import read_text
+from rulerag.linking.words.classes import COMMON, PREPOSITIONS, STOP_WORDS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 FILE, EVERYDAY_FILE = "thesaurus.txt.gz", "everyday.txt"
+_SIGNS = (":", "=", "<", "~", ">")
 # How alike two words of one group of the second file are.
 _EVERYDAY = 0.6
 # Chosen on validation questions: what a more general sense counts, and one derived or alike.
 _GENERAL, _ALIKE = 0.7, 0.5
 _LONGEST, _MOST_KEPT = 4, 50_000
+_USUAL_SENSES = 3
+_AGENT = ("", "r", "er")  # "cmdr" is short for who commanded
 # Words of two letters and fewer that may stand in a label that runs together, and its limits.
 _SHORT = frozenset({"in", "of", "to", "by", "at", "on", "is", "a", "has", "for", "from", "with"})
 _LONGEST_WORD, _MOST_WORDS = 16, 5
-# Verbs and nouns whose forms no ending explains, after their base form.
-_IRREGULAR_LIST = """
-be is am are was were been being, have has had, do does did done, make made, meet met, win won,
-hold held, give gave given, bring brought, lead led, find found, get got gotten, say said, tell
-told, write wrote written, sing sang sung, speak spoke spoken, buy bought, sell sold, build built,
-teach taught, take took taken, leave left, lose lost, send sent, pay paid, fight fought, choose
-chose chosen, become became, begin began begun, know knew known, see saw seen, go went gone, come
-came, run ran, drive drove driven, wear wore worn, grow grew grown, eat ate eaten, keep kept,
-think thought, catch caught, draw drew drawn, fall fell fallen, fly flew flown, feel felt, hear
-heard, mean meant, ride rode ridden, rise rose risen, seek sought, shoot shot, show shown, sit
-sat, spend spent, stand stood, steal stole stolen, strike struck, swear swore sworn, throw threw
-thrown, understand understood, withdraw withdrew withdrawn, bear bore borne, die dying, lie lay
-lain lying, bind bound, breed bred, feed fed, flee fled, forbid forbade forbidden, hang hung, hide
-hid hidden, man men, woman women, person people, child children, wife wives, life lives
-"""
-_IRREGULAR = {
-    form: base for base, *forms in map(str.split, _IRREGULAR_LIST.split(",")) for form in forms
-}
+# The letters of an abbreviation at least, and the words that it may stand for at most.
+_LEAST_SHORT, _MOST_FULL = 3, 3
 _ENDINGS = (
     ("ies", ("y",)), ("ied", ("y",)), ("es", ("", "e")), ("s", ("",)), ("ed", ("", "e")),
     ("ing", ("", "e")),
@@ -92,7 +80,8 @@ class Thesaurus:
                 if rest[-1] == "of":  # "kind of" asks for a kind, and is no adverb
                     continue
                 phrases = (" ".join((first, *rest)) for first in self.bases(words[start]))
-                phrase = next((one for one in phrases if one in self._senses), None)
+                known = (self._senses, _everyday_groups())
+                phrase = next((one for one in phrases if any(one in each for each in known)), None)
                 if phrase is not None:
                     token, end = phrase, start + size
                     break
@@ -114,8 +103,8 @@ class Thesaurus:
     @staticmethod
     def _bases(word: str) -> Iterator[str]:
         yield word
-        if word in _IRREGULAR:
-            yield _IRREGULAR[word]
+        if word in _irregular():
+            yield _irregular()[word]
         for ending, instead in _ENDINGS:
             start = word.removesuffix(ending)
             if start != word and len(start) > 1:
@@ -152,12 +141,36 @@ class Thesaurus:
         return sum(value * theirs.get(sense, 0.0) for sense, value in self._vector(word).items())
 
     def everyday(self, word: str, other: str) -> float:
-        """How alike two words are that people use for one relation: "boss" and "reports" (to)."""
+        """How alike two words are that people use for one relation: "boss" and "reports" (to).
+
+        Args:
+            word: of a question.
+            other: of a relation; it may have a wider meaning.
+        """
+        for short, full in ((word, other), (other, word)):
+            if any(is_short(short, base + end) for base in self.bases(full) for end in _AGENT):
+                return 1.0
         groups = _everyday_groups()
         mine, theirs = (
             {n for base in self.bases(one) for n in groups.get(base, ())} for one in (word, other)
         )
-        return _EVERYDAY if mine & theirs else 0.0
+        wider = any(
+            {*self.bases(word)} & narrow and {*self.bases(other)} & wide
+            for narrow, wide in _everyday_wider()
+        )
+        return _EVERYDAY if mine & theirs or wider else 0.0
+
+    def is_a(self, noun: str, kind: str) -> bool:
+        """Whether one of the usual senses of a noun falls under another noun: "nurse", "person"."""
+        (_, goal), *_ = sorted(self._senses[kind])
+        usual = (one for base in self.bases(noun) for one in self._senses.get(base, ()))
+        todo = [sense for _, sense in sorted(usual)[:_USUAL_SENSES]]
+        seen = set(todo)
+        while todo:
+            fresh = set(self._general[todo.pop()]) - seen
+            seen |= fresh
+            todo += fresh
+        return goal in seen
 
     def is_kind(self, noun: str, word: str) -> bool:
         """Whether a noun names what stands at an end of what a word says: films of "directed"."""
@@ -223,16 +236,56 @@ def parted(label: str) -> str:
     return " ".join([*words, *[number] * bool(number)]) if 1 < len(words) <= _MOST_WORDS else label
 
 
+def written_out(label: str) -> list[str]:
+    """A label, and what it may be with an abbreviation written out: "infl by", "influence by".
+
+    Args:
+        label: of a relation; abbreviations are the starts of words by which relations are asked.
+    """
+    words, known = parted(label).split(), thesaurus()
+    short = [one for one in words if one not in known]
+    found = {
+        " ".join(full if word == one else word for word in words): None
+        for one in short
+        for full in sorted(_everyday_groups(), key=len)
+        if is_short(one.casefold(), full)
+    }
+    return [parted(label), *list(found)[:_MOST_FULL]]
+
+
+@lru_cache(maxsize=200_000)
+def is_short(word: str, full: str) -> bool:
+    """Whether a word is no English and short for another: "infl" and "nbhd" for "neighbourhood"."""
+    known = thesaurus()
+    if not 1 < len(word) < len(full) or not word.isalpha() or word in known or full not in known:
+        return False
+    if word in COMMON | STOP_WORDS | PREPOSITIONS:
+        return False
+    letters = iter(full)
+    skeleton = not set(word[1:]) & set("aeiou") and all(one in letters for one in word)
+    start = len(word) >= _LEAST_SHORT and full.startswith(word)
+    return start or (skeleton and full[0] == word[0])
+
+
 def _unevenness(words: Sequence[str]) -> tuple[int, int]:
     return len(words), -sum(len(word) ** 2 for word in words)
 
 
 @cache
+def _everyday_lines() -> dict[str, list[str]]:
+    """The lines of the file by the sign that tells their kind; groups have none."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for line in read_text(Path(__file__).with_name(EVERYDAY_FILE)).splitlines():
+        if not line.startswith("#"):
+            found[next((sign for sign in _SIGNS if sign in line), "")].append(line)
+    return found
+
+
+@cache
 def _everyday_groups() -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
-    lines = read_text(Path(__file__).with_name(EVERYDAY_FILE)).splitlines()
-    for number, line in enumerate(lines):
-        for word in [] if line.startswith("#") or ":" in line else line.split():
+    for number, line in enumerate(_everyday_lines()[""]):
+        for word in line.split():
             groups.setdefault(word.replace("_", " "), []).append(number)
     return groups
 
@@ -240,13 +293,63 @@ def _everyday_groups() -> dict[str, list[int]]:
 @cache
 def _everyday_kinds() -> dict[str, frozenset[str]]:
     kinds: dict[str, frozenset[str]] = {}
-    for line in read_text(Path(__file__).with_name(EVERYDAY_FILE)).splitlines():
-        nouns, colon, words = line.partition(":")
-        if colon and not line.startswith("#"):
-            kinds |= {
-                noun: kinds.get(noun, frozenset()) | set(words.split()) for noun in nouns.split()
-            }
+    for nouns, words in (line.split(":") for line in _everyday_lines()[":"]):
+        kinds |= {noun: kinds.get(noun, frozenset()) | set(words.split()) for noun in nouns.split()}
     return kinds
+
+
+class Side(NamedTuple):
+    """What a word says of two that stand to each other, as parent and child do.
+
+    Args:
+        pair: which two.
+        first: whether it names the first of them, or is a verb whose subject that is.
+        verb: whether it is a verb.
+    """
+
+    pair: int
+    first: bool
+    verb: bool
+
+
+@cache
+def _everyday_sides() -> dict[str, list[Side]]:
+    sides: dict[str, list[Side]] = defaultdict(list)
+    for pair, line in enumerate(_everyday_lines()["<"]):
+        for first, part in zip((True, False), line.split("<"), strict=True):
+            for verb, words in zip((False, True), part.split("|"), strict=True):
+                for word in words.split():
+                    sides[word].append(Side(pair, first, verb))
+    return sides
+
+
+def sides_of(word: str) -> list[Side]:
+    """What a word in any form says of two that stand to each other."""
+    known = _everyday_sides()
+    return [side for base in thesaurus().bases(word) for side in known.get(base, ())]
+
+
+@cache
+def _everyday_wider() -> list[tuple[set[str], set[str]]]:
+    pairs = (line.split(">") for line in _everyday_lines()[">"])
+    return [({*narrow.split()}, {*wide.split()}) for narrow, wide in pairs]
+
+
+@cache
+def _irregular() -> dict[str, str]:
+    pairs = (line.split(" ~ ") for line in _everyday_lines()["~"])
+    return {form: base for base, forms in pairs for form in forms.split()}
+
+
+@cache
+def _adjectives() -> dict[str, list[str]]:
+    pairs = (line.split(" = ") for line in _everyday_lines()["="])
+    return {one: name.split() for words, name in pairs for one in words.split()}
+
+
+def of_country(word: str) -> list[str]:
+    """The words of a country that an adjective belongs to, "Ugandan"; else the word itself."""
+    return _adjectives().get(word, [word])
 
 
 @cache

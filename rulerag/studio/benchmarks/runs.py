@@ -233,7 +233,7 @@ def read_run(folder: Path) -> Run:
 def _row(row: Mapping[str, Any], matcher: AnswerMatcher) -> tuple[RunRow, tuple[RunDocument, ...]]:
     answers, answer = tuple(map(str, row["answers"])), str(row["answer"])
     read = [Document(str(one["id"]), str(one["text"])) for one in row["documents"]]
-    ended = outcome_of(answer, answers, read, matcher)
+    ended = outcome_of(answer, answers, read, matcher, row=row)
     documents = tuple(
         RunDocument(one.id, one.text, _rules(given), holds)
         for one, given, holds in zip(read, row["documents"], ended.holding, strict=True)
