@@ -1,8 +1,9 @@
 """Questions that people ask of graphs: right, refused, or silently another one.
 
-Forty questions a graph, over every form of query, a third of which cannot be answered. Those of
-``questions/test`` were written before the linker, by somebody who did not see it, and are asked
-once; those of ``questions/valid`` were looked at while settings were chosen.
+Questions over every form of query, a third of which cannot be answered. Those of
+``questions/test`` were written before the linker, by somebody who did not see it; no question of
+them was looked at. Those of ``questions/valid`` were, and so were those of ``questions/dev``, also
+written by others, from which the lists of everyday words grew.
 
     python -m benchmarks.linking.asking --encoder all-minilm-l6-v2 --out benchmarks/results/linking
 """
@@ -43,7 +44,7 @@ def dataset_of(name: str, split: str) -> RuleQADataset:
 
     Args:
         name: of the graph.
-        split: ``test`` or ``valid``, where the worlds of invented graphs stand.
+        split: where the worlds of invented graphs stand.
     """
     world = QUESTIONS / split / f"{name}.tsv"
     folder = data_folder() / _FOLDERS.get(name, name)
@@ -175,7 +176,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("graphs", nargs="*", help="graphs; every one of the split without any")
-    parser.add_argument("--split", choices=("test", "valid"), default="test")
+    parser.add_argument("--split", choices=("test", "valid", "dev"), default="test")
     parser.add_argument("--encoder", help="a folder or name; words alone without one")
     parser.add_argument("--out", type=Path, help="a folder for the figures, JSON and Markdown")
     return guarded(lambda: _run(parser.parse_args(argv)))

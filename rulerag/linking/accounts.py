@@ -222,6 +222,8 @@ class Accounts:
                 if stem(word) in stems:  # "M's neighbour's neighbour" is two steps away
                     left.append(word)
                 stems.add(stem(word))
+            elif self._is_another_thing(question, token, asked_noun):
+                left.append(word)
             elif (token in nouns or token in question.kind_places) and self.names_kind(
                 question, token, step.role
             ):
@@ -240,6 +242,15 @@ class Accounts:
             if all(question.word(n) not in left or n in verbs for n in words):
                 relation, left = len(left), []
         return Account(tuple(left), relation, kinds, exact if words else 0.0)
+
+    @staticmethod
+    def _is_another_thing(question: QuestionWords, token: int, asked_noun: int | None) -> bool:
+        """Whether a kind is of something besides what is asked: "what types are the films by M"."""
+        return (
+            asked_noun is not None
+            and question.word(token - 1) in DETERMINERS
+            and alike(question.word(token), question.word(asked_noun)) < _ALIKE
+        )
 
     @staticmethod
     def _describes_another(question: QuestionWords, token: int, asked_noun: int | None) -> bool:
