@@ -21,7 +21,7 @@ demo: ## the main job on the embedded world: report.html and metrics.json in dem
 	@scripts/setup demo
 	.venv/bin/rulerag demo --out "$(OUT)"
 
-studio: ## the web app on http://127.0.0.1:8080 (PORT=…), its sessions in studio-data
+studio: ## the web app on the address that it prints (PORT=…), its sessions in studio-data
 	@scripts/setup studio
 	.venv/bin/rulerag studio --port "$(PORT)"
 

@@ -31,6 +31,7 @@ class Server(ThreadingHTTPServer):
         self.bodies: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.keys: list[str] = []
+        self.heads: list[dict[str, str]] = []
         self.times: list[float] = []
         self.connections: list[socket.socket] = []
         self.at_once = self.most_at_once = 0
@@ -63,6 +64,7 @@ class Handler(BaseHTTPRequestHandler):
             self.server.bodies.append(body)
             self.server.paths.append(self.path)
             self.server.keys.append(self.headers.get("Authorization", ""))
+            self.server.heads.append(dict(self.headers))
             self.server.times.append(time.monotonic())
             self.server.connections.append(self.connection)
             self.server.at_once += 1

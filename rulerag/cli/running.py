@@ -220,17 +220,21 @@ def studio(
     encoder: list[str] | None = None,
     reader: list[str] | None = None,
     run: list[Path] | None = None,
+    endpoint: list[str] | None = None,
+    without_token: bool = False,
 ) -> None:
     """The web app: ask a RAG system, see which sources made it answer so, and break it.
 
     Args:
-        host: the address to bind; one that others reach needs a token.
+        host: the address to bind; the address that is printed holds the token that is needed.
         port: the port; 0 for a free one.
         data: the folder of its sessions; systems/*.yaml in it are systems of your own.
         dataset: a benchmark folder, which becomes a system; repeatable.
         encoder: an encoder that searches the datasets as well, to compare; repeatable.
         reader: a model that reads the datasets as well, to compare; repeatable.
         run: a run folder of `rulerag evaluate` to look into; repeatable.
+        endpoint: an address of this network that systems made in the studio may call; repeatable.
+        without_token: anybody who uses this machine may use it, and read its sessions.
 
     Example:
         rulerag studio --port 8080 --data studio-data
@@ -241,7 +245,15 @@ def studio(
     systems = [
         benchmark_system(one, encoders=encoder or (), readers=reader or ()) for one in dataset or ()
     ]
-    serve(data, host=host, port=port, systems=systems, runs=run or ())
+    serve(
+        data,
+        host=host,
+        port=port,
+        systems=systems,
+        runs=run or (),
+        endpoints=endpoint or (),
+        guarded_by_token=not without_token,
+    )
 
 
 def redteam(

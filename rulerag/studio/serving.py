@@ -22,16 +22,22 @@ def serve(
     port: int = 8080,
     systems: Sequence[SystemSettings] = (),
     runs: Sequence[Path] = (),
+    endpoints: Sequence[str] = (),
+    guarded_by_token: bool = True,
     tell: Callable[[str], object] = lambda text: sys.stderr.write(text + "\n"),
 ) -> None:
     """Run the studio until it is interrupted.
 
     Args:
         data: the folder of its sessions.
-        host: the address to bind; one that others can reach needs the token that is told.
+        host: the address to bind. Every request needs the token that is told: others use this
+            machine too.
         port: the port; 0 for a free one.
         systems: systems besides the shipped ones and those of ``data``.
         runs: run folders of ``rulerag evaluate`` to look into.
+        endpoints: addresses of this network that systems made in the studio may name.
+        guarded_by_token: whether requests need the token; only a studio of this machine alone may
+            go without.
         tell: told where it answers.
 
     Raises:
@@ -44,12 +50,15 @@ def serve(
         from rulerag.studio.web import is_loopback
     except ImportError as error:
         raise MissingDependencyError(error.name or "uvicorn", "studio") from error
+    local = is_loopback(host)
+    if not (local or guarded_by_token):
+        hint = "leave out --without-token"
+        raise ConfigError(f"{host} is reached by others", key="without_token", hint=hint)
     bound = _bound(host, port)
     # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
-    local = is_loopback(host)
-    token = None if local else secrets.token_urlsafe(24)
-    studio = Studio(data, systems=systems, runs=runs)
+    token = secrets.token_urlsafe(24) if guarded_by_token else None
+    studio = Studio(data, systems=systems, runs=runs, endpoints=endpoints)
     try:
         server = uvicorn.Server(
             uvicorn.Config(

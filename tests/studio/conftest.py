@@ -25,15 +25,15 @@ from rulerag.studio.service import Inject, Session, Studio, View
 from rulerag.studio.systems import SystemSettings, benchmark_system
 from rulerag.studio.web import Guards, create_app
 from rulerag.synthetic import World
-from tests.endpoints import completion
+from tests.endpoints import Server, completion
 
 _NEEDED = ("fastapi", "nicegui", "re2", "uvicorn")
 collect_ignore_glob = [] if all(map(find_spec, _NEEDED)) else ["test_*.py"]
 
 
 @pytest.fixture
-def studio(tmp_path: Path) -> Iterator[Studio]:
-    made = Studio(tmp_path / "data")
+def studio(tmp_path: Path, server: Server) -> Iterator[Studio]:
+    made = Studio(tmp_path / "data", endpoints=[server.url, "http://localhost:1"])
     yield made
     made.close()
 
@@ -126,6 +126,12 @@ def process_of(
         if run.poll() is None:
             run.send_signal(signal.SIGINT)
         run.communicate(timeout=20)
+
+
+def entered(told: str) -> httpx.Client:
+    """A client of a studio, with the token of the address that it told."""
+    url, _, token = told.partition("/?token=")
+    return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {token}"}, timeout=30)
 
 
 def attacked(studio: Studio, system: str, attack: str, how_many: int) -> Session:

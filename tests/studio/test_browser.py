@@ -29,7 +29,7 @@ NASTY = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
 @pytest.fixture(scope="module")
 def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a studio in a process of its own."""
-    with process_of(tmp_path_factory.mktemp("studio")) as (_, url):
+    with process_of(tmp_path_factory.mktemp("studio"), "--without-token") as (_, url):
         yield url
 
 
@@ -162,7 +162,10 @@ def test_a_browser_that_leaves_and_returns_finds_its_job_and_soon_what_it_found(
     own["generators"][0]["workers"] = 1
     (tmp_path / "systems").mkdir()
     (tmp_path / "systems" / "own.yaml").write_text(json.dumps(own))  # JSON is YAML, too
-    with process_of(tmp_path) as (_, url), httpx.Client(base_url=url, timeout=30) as web:
+    with (
+        process_of(tmp_path, "--without-token") as (_, url),
+        httpx.Client(base_url=url, timeout=30) as web,
+    ):
         made = web.post("/api/sessions", json={"system": "own"}).json()["id"]
         web.post(f"/api/sessions/{made}/retrieve", json={}).raise_for_status()
         first = browser.new_context()

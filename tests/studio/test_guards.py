@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import http.client
 import json
+import socket
 import threading
 import time
 from pathlib import Path
@@ -16,8 +17,10 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, GenerationError
+from rulerag.studio import serve
 from rulerag.studio.service import Add, RedTeamSuite, Studio
+from rulerag.studio.systems import Reach
 from rulerag.studio.systems.predicates import (
     JudgedCondition,
     RegexCondition,
@@ -29,6 +32,7 @@ from tests.endpoints import Server, failure
 from tests.studio.conftest import (
     asked_session,
     attacked,
+    entered,
     explained,
     own_system,
     process_of,
@@ -153,6 +157,23 @@ def test_a_token_is_needed_by_sockets_tools_and_pages(tmp_path: Path) -> None:
     assert run.returncode in (0, 130)
 
 
+def test_a_studio_of_this_machine_needs_its_token_and_hides_its_files(tmp_path: Path) -> None:
+    """Other accounts of the machine reach the port, and may look at folders."""
+    with process_of(tmp_path / "data") as (_, told):
+        url, _, token = told.partition("/?token=")
+        assert len(token) > 20 and httpx.get(f"{url}/health").status_code == 200
+        assert httpx.get(f"{url}/docs").status_code == 200
+        assert httpx.get(f"{url}/api/sessions").status_code == 401
+        with entered(told) as web:
+            assert web.post("/api/sessions", json={"system": "finance"}).status_code == 201
+        found = [tmp_path / "data", *(tmp_path / "data").glob("studio.sqlite*")]
+        assert len(found) > 2 and not any(one.stat().st_mode & 0o077 for one in found)
+    with process_of(tmp_path / "open", "--without-token") as (_, url):
+        assert httpx.get(f"{url}/api/sessions").status_code == 200
+    with pytest.raises(ConfigError, match="reached by others"):
+        serve(tmp_path / "no", host="0.0.0.0", port=0, guarded_by_token=False)
+
+
 # --- sizes and names ----
 
 
@@ -267,6 +288,124 @@ def test_the_marks_of_the_judge_take_linear_time(server: Server, text: str) -> N
 def test_only_a_plain_no_of_the_judge_lets_an_answer_pass(server: Server, reply: str) -> None:
     server.say = says(reply)
     assert _judged(server)("anything") is not (reply.lower().startswith("no"))
+
+
+@pytest.mark.parametrize("host", ["[", "[::1", "a]b", "[x]:y"])
+def test_a_host_that_is_none_is_refused(web: httpx.Client, host: str) -> None:
+    place = urlsplit(str(web.base_url))
+    with contextlib.closing(http.client.HTTPConnection(str(place.hostname), place.port)) as call:
+        call.putrequest("GET", "/health", skip_host=True)
+        call.putheader("Host", host)
+        call.endheaders()
+        answer = call.getresponse()
+        assert answer.status in (400, 421)
+        answer.read()
+
+
+def test_a_body_that_never_ends_is_waited_for_no_longer(
+    studio: Studio, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rulerag.studio.web.guards._SLOWEST", 0.5)
+    app = Guards(create_app(studio), local=True, token=None, most=200_000)
+    with served(app) as url:
+        place = urlsplit(url)
+        slow = http.client.HTTPConnection(str(place.hostname), place.port, timeout=10)
+        with contextlib.closing(slow) as call:
+            call.putrequest("POST", "/api/sessions")
+            call.putheader("Content-Type", "application/json")
+            call.putheader("Content-Length", "1000")
+            call.endheaders(b'{"system": ')
+            started = time.monotonic()
+            with contextlib.suppress(http.client.HTTPException, ConnectionError):
+                answer = call.getresponse()
+                assert answer.status >= 400
+                answer.read()
+            assert time.monotonic() - started < 5
+        assert httpx.get(f"{url}/health").status_code == 200
+    assert not studio.sessions()
+
+
+# --- endpoints that others name ----
+
+PRIVATE = (
+    "http://127.0.0.1:9/v1",
+    "http://localhost:9/v1",
+    "http://[::1]:9/v1",
+    "http://[::ffff:127.0.0.1]:9/v1",
+    "http://169.254.169.254/latest/meta-data",
+    "http://10.0.0.7/v1",
+    "http://192.168.1.1/v1",
+    "http://0.0.0.0:9/v1",
+    "http://2130706433:9/v1",
+)
+
+
+@pytest.mark.parametrize("url", PRIVATE)
+def test_nobody_has_the_studio_call_its_own_network(
+    web: httpx.Client, studio: Studio, url: str
+) -> None:
+    form = {"name": "inner", "texts": [{"title": "a", "text": "b"}], "url": url, "model": "m"}
+    wrong = web.post("/api/own/check", json=form).json()
+    assert "--endpoint" in wrong["url"] and web.post("/api/own", json=form).status_code == 422
+    own = own_system(url).model_dump(mode="json")
+    assert web.post("/api/systems", json=own).status_code == 422
+    assert not {"inner", "own"} & {one["name"] for one in studio.systems()}
+
+
+def test_a_host_is_resolved_once_and_answers_lead_nowhere_else(
+    studio: Studio, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = iter(["93.184.215.14", "127.0.0.1"])  # a name that changes after it was looked at
+    known = socket.getaddrinfo
+
+    def lookup(host: str, *rest: Any, **more: Any) -> Any:
+        return known(next(addresses) if host == "rebound.example" else host, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", lookup)
+    reach = Reach()
+    assert {reach("rebound.example", 80) for _ in range(3)} == {"93.184.215.14"}
+    # An endpoint that points elsewhere is not followed, and one that never stops is cut.
+    inner = Server()
+    threading.Thread(target=inner.serve_forever, daemon=True).start()
+    server.say = lambda *_: (307, {"Location": f"{inner.url}/chat/completions"}, "")
+    studio.add_system(own_system(server.url))
+    with pytest.raises(GenerationError):
+        studio.answer(asked_session(studio))
+    assert not inner.bodies and server.bodies
+    server.say = lambda *_: (
+        200,
+        {"Content-Type": "application/json"},
+        ("x" * 2**20 for _ in range(40)),
+    )
+    with pytest.raises(GenerationError, match="longer than"):
+        studio.answer(studio.sessions()[0]["id"])
+    inner.shutdown()
+    inner.server_close()
+
+
+def test_an_organisation_is_named_to_openai_alone(
+    studio: Studio, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "org-secret")
+    server.say = says("Blue.")
+    studio.add_system(own_system(server.url))
+    session = asked_session(studio)
+    assert studio.answer(session)["text"] == "Blue."
+    assert server.heads and "org-secret" not in str(server.heads)
+
+
+def test_an_opened_file_installs_no_endpoint(
+    studio: Studio, server: Server, tmp_path: Path
+) -> None:
+    server.say = says("Blue.")
+    studio.add_system(own_system(server.url))
+    made = studio.export(asked_session(studio))
+    other = Studio(tmp_path / "other")
+    opened = other.load(made)
+    kinds = {one.type for one in other.system(opened.system).settings.generators}
+    assert kinds and "endpoint" not in kinds
+    other.close()
 
 
 # --- keys and forms ----

@@ -27,6 +27,7 @@ from tests.studio.conftest import (
     asked_session,
     attacked,
     enough,
+    entered,
     explained,
     own_system,
     process_of,
@@ -227,7 +228,7 @@ def test_an_answer_is_written_piece_by_piece(
 
 
 def test_a_killed_server_loses_no_session(tmp_path: Path) -> None:
-    with process_of(tmp_path) as (run, url), httpx.Client(base_url=url, timeout=30) as web:
+    with process_of(tmp_path) as (run, url), entered(url) as web:
         session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
         place = f"/api/sessions/{session}"
         web.post(f"{place}/retrieve", json={})
@@ -256,7 +257,7 @@ def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
 
     with (
         process_of(tmp_path, before=little) as (_, url),
-        httpx.Client(base_url=url, timeout=30) as web,
+        entered(url) as web,
     ):
         session = web.post("/api/sessions", json={"system": "finance"}).json()["id"]
         place = f"/api/sessions/{session}"

@@ -21,6 +21,7 @@ from rulerag.errors import (
     RefusedCompletionError,
 )
 from rulerag.generation.openai_compatible.answers import FILTERED, at
+from rulerag.generation.openai_compatible.transport import clients
 
 Key = TypeVar("Key")
 Result = TypeVar("Result")
@@ -33,6 +34,7 @@ _HINTS = {
 }
 # How servers say that a prompt is too long: OpenAI, vLLM and Ollama, llama.cpp.
 _TOO_LONG = ("context length", "context size", "context window")
+_OPENAI = "api.openai.com"
 _SHORTEN = (
     "lower max_prompt_tokens= (documents that do not fit are left out), or start the server with a "
     "longer context"
@@ -48,6 +50,10 @@ class Endpoint:
         timeout: seconds that the server may be silent.
         max_retries: how often one call is tried again.
 
+    Attributes:
+        resolve: from a host and a port to the address that is called, once it is known that it may
+            be; None for every address.
+
     Raises:
         ConfigError: it is no address, or the key cannot be sent.
         MissingDependencyError: the openai package is not installed.
@@ -62,6 +68,7 @@ class Endpoint:
             raise ConfigError("the API key holds characters that cannot be sent", key="api_key")
         self.address = _public_address(base_url)
         self.timeout, self._key = timeout, key
+        self.resolve: Callable[[str, int], str] | None = None
         self._options: dict[str, Any] = {
             "base_url": base_url,
             "api_key": key or "none",
@@ -110,9 +117,10 @@ class Endpoint:
                     failures.append(error)
 
         async def run() -> None:
-            http = openai.DefaultAsyncHttpxClient(verify=self._certificates)
+            http = self._clients[1]()
             try:
                 async with openai.AsyncOpenAI(**self._options, http_client=http) as client:
+                    self._sign(client)
                     await asyncio.gather(*(one(client, key) for key in bodies))
             finally:
                 arrived.put(None)
@@ -165,8 +173,8 @@ class Endpoint:
         begun = False
         try:
             with (
-                openai.OpenAI(**self._options) as client,
-                client.post(
+                openai.OpenAI(**self._options, http_client=self._clients[0]()) as client,
+                self._sign(client).post(
                     path, cast_to=object, body=body, stream=True, stream_cls=openai.Stream[object]
                 ) as stream,
             ):
@@ -197,6 +205,25 @@ class Endpoint:
         """An error of this endpoint, without the key."""
         safe = message.replace(self._key, "***") if self._key else message
         return kind(safe, provider=self.address, retryable=retryable, hint=hint)
+
+    @property
+    def _clients(self) -> tuple[Callable[[], Any], Callable[[], Any]]:
+        """What makes connections; none sends a key on to wherever an answer points."""
+        import openai
+
+        if self.resolve is not None:
+            return clients(self.resolve, self._certificates)
+        options: dict[str, Any] = {"verify": self._certificates, "follow_redirects": False}
+        return (
+            lambda: openai.DefaultHttpxClient(**options),
+            lambda: openai.DefaultAsyncHttpxClient(**options),
+        )
+
+    def _sign(self, client: Any) -> Any:
+        """A client that names its organisation and project to OpenAI alone."""
+        if urlsplit(self.address).hostname != _OPENAI:
+            client.organization = client.project = None
+        return client
 
     @cached_property
     def _certificates(self) -> Any:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import pydantic
 
@@ -96,6 +96,15 @@ class OpenAICompatibleGenerator:
         )
         self.address = self._endpoint.address
         self._system = ""
+
+    def only_to(self, resolve: Callable[[str, int], str]) -> Self:
+        """The same, calling what a host was resolved to, without proxies and with a size limit.
+
+        Args:
+            resolve: from a host and a port to an address; raises why it may not be called.
+        """
+        self._endpoint.resolve = resolve
+        return self
 
     def __repr__(self) -> str:
         return f"OpenAICompatibleGenerator({self.address!r}, {self.model!r})"

@@ -24,6 +24,7 @@ from rulerag.studio.systems import (
     Attack,
     OpenSystem,
     OwnSystems,
+    Reach,
     Source,
     State,
     SystemForm,
@@ -31,6 +32,7 @@ from rulerag.studio.systems import (
     as_json,
     attacks,
     check_foreign,
+    foreign,
     named,
     shipped_systems,
 )
@@ -45,6 +47,7 @@ class Catalogue:
         systems: systems besides the shipped ones and those of ``data``.
         runs: run folders of ``rulerag evaluate`` to look into.
         limits: what it takes on.
+        endpoints: addresses of this network that forms, requests and files may name as endpoints.
 
     Raises:
         ConfigError: a system's file is wrong.
@@ -57,11 +60,13 @@ class Catalogue:
         systems: Sequence[SystemSettings] = (),
         runs: Sequence[Path] = (),
         limits: Limits | None = None,
+        endpoints: Sequence[str] = (),
     ) -> None:
         self.limits = limits or Limits()
         self.own = OwnSystems(data / "systems")
         every = [*shipped_systems(), *self.own.read(), *systems]
-        self._systems = {one.name: OpenSystem(one) for one in every}
+        self.reach = Reach(endpoints)
+        self._systems = {one.name: OpenSystem(one, self.reach) for one in every}
         self._runs = {one.resolve().name: one for one in runs}
         self._lock = threading.Lock()
 
@@ -86,12 +91,16 @@ class Catalogue:
             ConfigError: it names files, a variable with a key, or a name that is taken.
         """
         check_foreign(settings)
+        settings = foreign(settings)
+        for one in settings.generators:
+            if one.type == "endpoint":
+                self.reach.check(one.url)
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
         return self._add(settings)
 
     def _add(self, settings: SystemSettings) -> str:
-        name, made = settings.name, OpenSystem(settings)
+        name, made = settings.name, OpenSystem(settings, self.reach)
         _ = made.documents
         with self._lock:
             if name in self._systems:
@@ -103,6 +112,11 @@ class Catalogue:
         """What is wrong with a form, by field; nothing where :meth:`add_own` takes it."""
         found = self.own.problems(form, self._systems)
         most = 10 * self.limits.sources
+        if form.url and "url" not in found:
+            try:
+                self.reach.check(form.url)
+            except ConfigError as error:
+                found["url"] = f"{error.message}; {error.hint}" if error.hint else error.message
         if len(form.texts) > most:
             found["texts"] = f"{len(form.texts):,} texts, at most {most:,}"
         for one in form.texts:
@@ -144,7 +158,7 @@ class Catalogue:
         """
         if row.get("name") not in self._systems:
             settings = self.own.adopt(row, sources)
-            self._systems.setdefault(settings.name, OpenSystem(settings))
+            self._systems.setdefault(settings.name, OpenSystem(settings, self.reach))
 
     def attacks(self) -> list[Attack]:
         """The library of attack templates."""

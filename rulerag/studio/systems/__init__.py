@@ -11,8 +11,9 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.studio.systems.attack_templates import Attack, attacks, injected
-    from rulerag.studio.systems.own import FormText, OwnSystems, SystemForm, check_foreign
+    from rulerag.studio.systems.own import FormText, OwnSystems, SystemForm, check_foreign, foreign
     from rulerag.studio.systems.predicates import SENSITIVE
+    from rulerag.studio.systems.reach import Reach
     from rulerag.studio.systems.records import Message, Source, State, named
     from rulerag.studio.systems.systems import (
         OpenSystem,

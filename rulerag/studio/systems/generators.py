@@ -23,6 +23,7 @@ from rulerag.errors import MissingDependencyError, RuleRAGError
 from rulerag.io import fingerprint_object
 from rulerag.models import find_model
 from rulerag.studio.systems.predicates import masked
+from rulerag.studio.systems.reach import Reach
 from rulerag.types import Completion, Document, GenerationRequest
 
 WITHHELD = "[withheld]"
@@ -107,6 +108,8 @@ class ServerSettings(_Answering):
         price: for a million tokens of prompts, and of answers.
         max_new_tokens: how long an answer may get.
         workers: calls that run at once.
+        foreign: it was named over the network: it may lie elsewhere, or where it was allowed at
+            start (:class:`~rulerag.studio.systems.reach.Reach`).
     """
 
     words = "{0.model} at {0.url}, at temperature 0."
@@ -117,6 +120,7 @@ class ServerSettings(_Answering):
     price: tuple[float, float] | None = None
     max_new_tokens: int = Field(default=512, ge=1, le=32_768)
     workers: int = Field(default=8, ge=1, le=64)
+    foreign: bool = False
 
     @field_validator("url")
     @classmethod
@@ -263,14 +267,23 @@ def _weights(settings: ModelSettings) -> tuple[Any, threading.Lock]:
     return opened, threading.Lock()
 
 
-def endpoint(settings: ServerSettings, instructions: str, template: str = "open") -> Any:
-    """A model behind an OpenAI-compatible endpoint."""
+def endpoint(
+    settings: ServerSettings, instructions: str, reach: Reach, template: str = "open"
+) -> Any:
+    """A model behind an OpenAI-compatible endpoint.
+
+    Args:
+        settings: where it is.
+        instructions: what it is told first.
+        reach: where one that was named over the network may lie.
+        template: of the prompt.
+    """
     from rulerag.generation import OpenAICompatibleGenerator
 
     # Without a variable of its own no key is sent: who may name an address here must not be sent
     # the key of another one.
     key: dict[str, Any] = {"api_key_env": settings.api_key_env}
-    return OpenAICompatibleGenerator(
+    made = OpenAICompatibleGenerator(
         settings.url,
         settings.model,
         template={"type": template, "system": instructions},
@@ -279,6 +292,7 @@ def endpoint(settings: ServerSettings, instructions: str, template: str = "open"
         max_retries=1,
         **(key if settings.api_key_env else {"api_key": ""}),
     )
+    return made.only_to(reach) if settings.foreign else made
 
 
 def is_here(settings: GeneratorSettings) -> str:

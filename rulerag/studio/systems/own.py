@@ -147,6 +147,9 @@ class OwnSystems:
         if {str(one.get("type")) for one in row["generators"]} & {"symbolic", "checkpoint"}:
             hint = "open its folder: rulerag studio --dataset FOLDER"
             raise UnknownNameError(f"no benchmark {name!r} is open here", hint=hint)
+        # Whoever opens a file was not asked whether its endpoint may read what is asked here.
+        here = [one for one in row["generators"] if one.get("type") != "endpoint"]
+        row = {**row, "generators": here or [*_READERS]}
         if "${" in json.dumps(row):
             sentence = "holds “${”, which files of settings read as a reference"
             raise ConfigError(sentence, key="system")
@@ -189,11 +192,20 @@ def check_foreign(settings: SystemSettings) -> None:
             raise ConfigError("folders are read from files alone", key="model", hint=hint)
 
 
+def foreign(settings: SystemSettings) -> SystemSettings:
+    """The same system, its endpoints marked as named over the network."""
+    made = settings.model_dump()
+    for one in made["generators"]:
+        one |= {"foreign": True} if one["type"] == "endpoint" else {}
+    return SystemSettings.read(made)
+
+
 def _values(form: SystemForm) -> dict[str, Any]:
     """The keys of the system's file."""
     readers: list[Mapping[str, Any]] = [*_READERS]
     if form.url:
-        endpoint = {"type": "endpoint", "name": "endpoint", "url": form.url.strip()}
+        endpoint: dict[str, Any] = {"type": "endpoint", "name": "endpoint", "foreign": True}
+        endpoint["url"] = form.url.strip()
         readers.insert(0, {**endpoint, "title": form.model or form.url, "model": form.model})
     condition: dict[str, Any] | None = None
     if form.condition == "regex":

@@ -40,6 +40,7 @@ from rulerag.studio.systems.predicates import (
     SensitiveCondition,
     predicate_of,
 )
+from rulerag.studio.systems.reach import Reach
 from rulerag.studio.systems.records import Source, State, named
 from rulerag.texts import read_texts
 from rulerag.types import Document, GenerationRequest, Query, RuleHit, ScoredDocument
@@ -168,10 +169,11 @@ class OpenSystem:
 
     Args:
         settings: what it is.
+        reach: where endpoints that were named over the network may lie.
     """
 
-    def __init__(self, settings: SystemSettings) -> None:
-        self.settings = settings
+    def __init__(self, settings: SystemSettings, reach: Reach | None = None) -> None:
+        self.settings, self._reach = settings, reach or Reach()
         self._lock = threading.RLock()
         self._open_generator = lru_cache(maxsize=64)(self._made)
         self._searchers: dict[str, Any] = {}
@@ -364,7 +366,7 @@ class OpenSystem:
         if isinstance(settings, ModelSettings):
             return local_model(settings, instructions)
         if isinstance(settings, ServerSettings):
-            return endpoint(settings, instructions)
+            return endpoint(settings, instructions, self._reach)
         name = SYMBOLIC if isinstance(settings, SymbolicSettings) else settings.name
         return OneAtATime(self.benchmark.generator(name), self._reading, NOTHING)
 
@@ -438,7 +440,7 @@ class OpenSystem:
             return None
         settings, judge = self._known(generator), None
         if isinstance(settings, ServerSettings):
-            judge = endpoint(settings, "", "plain")
+            judge = endpoint(settings, "", self._reach, "plain")
         return predicate_of(self.settings.condition, judge)
 
     def price(self, generator: str) -> tuple[float, float] | None:

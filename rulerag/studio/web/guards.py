@@ -6,6 +6,7 @@ out is said here once, for HTTP and WebSocket alike.
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -20,6 +21,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
+_OPEN = ("/health", "/docs", "/openapi.json")  # the first for others, too
+_SLOWEST = 30.0  # seconds that a body may take
 _COOKIE = "rulerag-studio-token"
 # Pages are drawn by Vue, which compiles its templates in the browser: it needs eval and inline
 # scripts. No text of a source or an answer is ever part of a template or a script.
@@ -84,20 +87,24 @@ class Guards:
     def _refusal(self, asked: HTTPConnection) -> tuple[int, str] | None:
         headers, scope = asked.headers, asked.scope
         host = headers.get("host", "")
-        if self._local and not is_loopback(urlsplit(f"//{host}").hostname or ""):
+        try:
+            name = urlsplit(f"//{host}").hostname or ""
+        except ValueError:
+            return 400, "the request names no host"
+        if self._local and not is_loopback(name):
             return 421, "this studio answers to names of its own machine alone"
         changing = scope["type"] == "websocket" or scope["method"] not in _SAFE
         # What pages show is no secret of a page that cannot read it; data and messages are.
         asking = changing or scope["path"].startswith(("/api/", "/mcp", "/_nicegui_ws"))
         origin = headers.get("origin")
-        if asking and origin is not None and urlsplit(origin).netloc != host:
+        if asking and origin is not None and origin.partition("://")[2] != host:
             return 403, "the request comes from another site"
         if asking and headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             return 403, "the request comes from another site"
         length = headers.get("content-length", "0")
         if not length.isdigit() or int(length) > self._most:
             return 413, f"at most {self._most:,} bytes"
-        if self._token is not None and scope["path"] != "/health":
+        if self._token is not None and scope["path"] not in _OPEN[: 3 if self._local else 1]:
             kind, _, value = headers.get("authorization", "").partition(" ")
             brought = value.strip() if kind.lower() == "bearer" else ""
             brought = brought or asked.query_params.get("token", "")
@@ -119,13 +126,19 @@ class Guards:
 
 
 def _limited(receive: Receive, most: int) -> Receive:
-    """Bodies that do not say how long they are end at the limit, too."""
-    seen = 0
+    """Bodies that do not say how long they are end at the limit, and slow ones after a while."""
+    seen, ended = 0, False
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _SLOWEST
 
     async def limited() -> MutableMapping[str, Any]:
-        nonlocal seen
-        message = await receive()
+        nonlocal seen, ended
+        try:  # behind the body comes but that nobody waits any longer, whenever that is
+            message = await asyncio.wait_for(receive(), None if ended else until - loop.time())
+        except TimeoutError:
+            return {"type": "http.disconnect"}
         seen += len(message.get("body", b""))
+        ended = not message.get("more_body", False)
         return {"type": "http.disconnect"} if seen > most else message
 
     return limited
