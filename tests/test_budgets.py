@@ -31,7 +31,7 @@ BUDGETS = {
     "rulerag/generation": 3_190,
     "rulerag/integrations": 690,
     "rulerag/kg": 3_290,
-    "rulerag/linking": 3_090,
+    "rulerag/linking": 3_110,
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,

@@ -39,6 +39,7 @@ _ALIKE, _SAME, _KIND = 0.35, 0.9, 0.3
 _MEANING = 0.6
 # From here on people, or places, stand at an end (roles.Kinds.people).
 _PEOPLE_THERE, _PLACES_THERE, _NOBODY_THERE = 0.5, -0.5, 0.3
+_USUAL = 0.05  # a relation is usual for what so many of its like have it
 _SOMETIMES = 0.2  # of the people at an end so many have what says what they are
 _HUMAN_ENDINGS = ("er", "or", "ist", "ian", "man", "naut", "chef")
 _WHICH = frozenset({"which", "what"})
@@ -74,6 +75,7 @@ class Accounts:
 
     def __init__(self, relations: RelationRanker, roles: Roles, kinds: Kinds) -> None:
         self._relations, self._roles, self._kinds = relations, roles, kinds
+        self._said: dict[str, frozenset[str]] = {}
 
     @cached_property
     def _words(self) -> dict[str, list[str]]:
@@ -95,12 +97,24 @@ class Accounts:
 
     def says_relation(self, question: QuestionWords, token: int) -> bool:
         """Whether a word is that of some relation's label."""
-        if token not in question.says_relation:
-            word = question.tokens[token].word
-            question.says_relation[token] = any(
-                same_word(word, other) for words in self._words.values() for other in words
+        return bool(self._saying(question.tokens[token].word))
+
+    def _saying(self, word: str) -> frozenset[str]:
+        """The relations whose labels have a word."""
+        if word not in self._said:
+            self._said[word] = frozenset(
+                name
+                for name, words in self._words.items()
+                if any(same_word(word, other) for other in words)
             )
-        return question.says_relation[token]
+        return self._said[word]
+
+    def _usual(self, entities: Sequence[str]) -> frozenset[str]:
+        """The relations that are usual for entities; all of them where nobody is named."""
+        if not entities:
+            return frozenset(self._words)
+        fits, _ = self._roles.fits(*entities)
+        return frozenset(role.removeprefix(INVERSE) for role, x in fits.items() if x >= _USUAL)
 
     def names_kind(self, question: QuestionWords, token: int, role: str) -> bool:
         """Whether a noun may name what stands at an end of a relation.
@@ -180,6 +194,7 @@ class Accounts:
         nouns: Collection[int] = (),
         asked_noun: int | None = None,
         apposed: int | None = None,
+        entities: Sequence[str] = (),
     ) -> Account:
         """What a step accounts for of some words.
 
@@ -190,7 +205,9 @@ class Accounts:
             nouns: tokens that may name what stands at that end.
             asked_noun: the token behind "which" or "how many", which must.
             apposed: the token before a name, which says what the name is: "the film Alien".
+            entities: who is asked about: the word of a relation that is usual for them says that.
         """
+        usual = self._usual(entities)
         left, relation, kinds = [], 0, 0
         exact = 1.0
         stems: set[str] = set()
@@ -215,7 +232,7 @@ class Accounts:
                 and self._kinds.alike(question.word(asked_noun or 0), step.role) >= _KIND
             ):
                 left.append(word)
-            elif near > _SAME or (near >= _ALIKE and not self.says_relation(question, token)):
+            elif near > _SAME or (near >= _ALIKE and not self._saying(word) & usual):
                 relation += 1
                 if word not in LIGHT_VERBS | ANYTHING:
                     exact = min(exact, near)

@@ -216,6 +216,7 @@ class DerivationSearch:
                 nouns=nouns,
                 asked_noun=asked,
                 apposed=question.apposed(term.first),
+                entities=term.entities,
             )
             left = account.left
             if not words and not where and question.word(last - 1) != "by":
@@ -225,7 +226,7 @@ class DerivationSearch:
                 left = () if says else (_NO_RELATION,)
             # "the examiner of M's thesis" is two steps away, and so is "the boss of M's boss".
             back = term.is_phrase and term.atoms[-1].relation == step.relation
-            if (chained and not left) or (back and account.exact < _SAME):
+            if (chained and not left) or (back and (account.exact < _SAME or not said)):
                 left = (_NO_RELATION,)
             variable = self._variable()
             atoms = (*term.atoms, atom(step.asked, term.name, variable))
@@ -259,7 +260,9 @@ class DerivationSearch:
                         (step, account)
                         for step in steps[:_CONDITIONS]
                         if (
-                            account := self.accounts.of(question, [*kinds, *own], step, nouns=kinds)
+                            account := self.accounts.of(
+                                question, [*kinds, *own], step, nouns=kinds, entities=term.entities
+                            )
                         )
                         and account.relation
                     ]
@@ -318,7 +321,9 @@ class DerivationSearch:
                 continue
             # What shares it stands at the term's own end.
             own = step.asked
-            account = self.accounts.of(question, [n for n in words if n != asked], step)
+            account = self.accounts.of(
+                question, [n for n in words if n != asked], step, entities=term.entities
+            )
             named = {
                 question.word(n)
                 for n in (*nouns, *([] if asked is None else [asked]))
@@ -404,7 +409,9 @@ class DerivationSearch:
             span = question.span(term.first, term.last)
             text = question.only(first, last)
             for step in self.scorer.steps(text, span, term.entities, kind)[:4]:
-                account = self.accounts.of(question, words, step, nouns=nouns)
+                account = self.accounts.of(
+                    question, words, step, nouns=nouns, entities=term.entities
+                )
                 if account.relation or account.left:
                     yield step.asked, step.score - _COST, account.left
         if all(n in nouns or question.word(n) in LIGHT_VERBS for n in words):
@@ -474,7 +481,7 @@ class DerivationSearch:
                 continue
             fits, rest = self.scorer.roles.fits(*other.entities)
             likely = math.log(max(fits.get(step.role, rest), rest))
-            yield step, self.accounts.of(question, words, step), likely
+            yield step, self.accounts.of(question, words, step, entities=known.entities), likely
 
     def _has_role(self, term: Term, role: str) -> bool:
         """Whether facts have a term at an end of a relation."""

@@ -68,7 +68,6 @@ class QuestionWords:
     def __post_init__(self) -> None:
         self.tokens = [Token(folded(m.group()), *m.span()) for m in WORD.finditer(self.text)]
         self.kind_places: set[int] = set()
-        self.says_relation: dict[int, bool] = {}
 
     def __len__(self) -> int:
         return len(self.tokens)
