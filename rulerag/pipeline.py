@@ -144,7 +144,14 @@ class RuleRAGPipeline:
             return [one for one in known if one is not None]
         some = None if retrieved is None else [retrieved[n] for n in left]
         found = iter(self._by_documents([queries[n] for n in left], some))
-        return [one or next(found) for one in known]
+        return [one or self._or_refused(next(found)) for one in known]
+
+    def _or_refused(self, answer: Answer) -> Answer:
+        """An answer to a question in one's own words; why there is none where nothing is said."""
+        if answer.query.meaning is None or answer.text:
+            return answer
+        query = replace(answer.query, refusal=_UNSAID)
+        return replace(answer, query=query, completion=self._refused(query).completion)
 
     def _by_documents(
         self,
@@ -286,7 +293,8 @@ class RuleRAGPipeline:
         if request.groundings is None:
             return {}
         corpus = self.statements if self.statements.documents else Statements(request.documents)
-        return compare(completion.text, request.groundings, corpus, self.labels)
+        values = [one.text for one in completion.candidates if one.is_stated]
+        return compare(completion.text, request.groundings, corpus, self.labels, values)
 
     def _reader_rules(
         self, selected: list[list[Rule]], retrieved: Sequence[Sequence[ScoredDocument]]

@@ -22,7 +22,7 @@ _NO_CODE = {
 BUDGETS = {
     "rulerag/assembly": 730,
     "rulerag/candidates": 1_700,
-    "rulerag/cli": 2_060,
+    "rulerag/cli": 2_070,
     "rulerag/composition": 570,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_540,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 940,
     "training": 3_630,
     "benchmarks": 7_500,
-    "tests": 30_980,
+    "tests": 31_010,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

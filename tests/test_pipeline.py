@@ -7,10 +7,13 @@ from dataclasses import replace
 
 import pytest
 
+from rulerag.assembly import make_pipeline, method
 from rulerag.errors import ConfigError, RetrievalError
 from rulerag.kg.grounding import groundings_of
 from rulerag.pipeline import RuleRAGPipeline, UnionRetriever
+from rulerag.ruleqa import RuleQADataset
 from rulerag.rules import Atom, Rule
+from rulerag.text import exact_match
 from rulerag.types import (
     Completion,
     Document,
@@ -157,3 +160,28 @@ def test_an_answer_tells_what_is_stated_and_what_rules_say_of_it() -> None:
     # A retriever that does not tell its corpus: what it found is what is known.
     (alone, _) = RuleRAGPipeline(Everything(), Reader(), selector=Both()).answer(QUERIES)
     assert alone.stated["answers"] == [] and len(alone.stated["rules"]) == 3
+
+
+def test_a_question_in_ones_own_words_that_nothing_answers_is_refused() -> None:
+    facts = [Fact("Ann", "reports to", "Bo"), Fact("Cy", "reports to", "Bo")]
+    names = {name: name for fact in facts for name in fact[:3]}
+    corpus = [Document(f"d{n}", " ".join(f[:3]), (f,)) for n, f in enumerate(facts)]
+    dataset = RuleQADataset(
+        corpus=corpus,
+        queries={"test": [Query("q", "Who is Ann's boss?", answers=("Bo",))]},
+        labels={"entities": names, "relations": names},
+        prediction=False,
+    )
+    pipeline = make_pipeline(method("bm25__symbolic", "", (), static=True), dataset)
+    asked = [
+        *dataset.query_set("test"),
+        Query("r", "Who is the subordinate of Ann?"),
+        Query("s", "Is Ann married?"),
+        Query("t", "Who is Bo's subordinate?", answers=("Ann", "Cy")),
+    ]
+    boss, nobody, married, both = pipeline.answer(asked)
+    assert boss.text == "Bo" and boss.query.id == "q" and boss.query.answers == ("Bo",)
+    assert nobody.query.refusal and nobody.to_json()["refused"] == nobody.query.refusal
+    assert "'married'; nearest relations: reports to" in married.text
+    assert both.values == ("Ann", "Cy") and both.stated["answered"]
+    assert exact_match(both.text, both.query.answers, both.values) == 1

@@ -34,7 +34,7 @@ from rulerag.errors import ConfigError
 from rulerag.io import write_jsonl
 from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
-from rulerag.linking import LinkedQuestion, QueryWriter, QuestionLinker, Reading
+from rulerag.linking import INVERSE, LinkedQuestion, QueryWriter, QuestionLinker, Reading
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
@@ -278,7 +278,10 @@ def _shown(item: Answer, question: str, phrases: Phrases | None) -> str:
     say_rule = operator.attrgetter("text") if phrases is None else phrases.rule
     texts = {rule.id: say_rule(rule) for rule in item.rules}
     places = {scored.document.id: f"[{scored.rank}]" for scored in item.documents}
-    stated = statement_lines(item.stated, item.query, item.text, places, names)
+    # Several who stand in a relation to one, all of whom are asked for, are no contradiction.
+    plural = len(item.values) > 1 and item.query.relation.startswith(INVERSE)
+    record = {**item.stated, "functional": False} if plural else item.stated
+    stated = statement_lines(record, item.query, item.text, places, names)
     lines += [f"  {line}" for line in stated]
     lines += _equally_likely(item)
     if names:

@@ -219,7 +219,7 @@ def _names_in(dataset: RuleQADataset, corpus: Iterable[Document]) -> tuple[set[s
     for query in itertools.chain.from_iterable(dataset.queries.values()):
         ends.add(query.subject)
         used.add(query.relation)
-    return ends, used
+    return ends - {""}, used - {""}  # a question in one's own words names neither
 
 
 def _latest(corpus: Sequence[Document]) -> int:

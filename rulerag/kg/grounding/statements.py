@@ -115,6 +115,7 @@ def compare(
     groundings: Groundings,
     corpus: Statements,
     labels: Mapping[str, str] | None = None,
+    values: Sequence[str] = (),
 ) -> dict[str, Any]:
     """What documents state of a question beside what rules conclude from the documents in hand.
 
@@ -123,6 +124,7 @@ def compare(
         groundings: of the guiding rules on the documents that the answer was read from.
         corpus: what the whole corpus states.
         labels: readable names of entities.
+        values: the parts of an answer that lists several.
 
     Returns:
         A JSON-like record, empty where there is nothing to tell: ``answers`` (each stated answer
@@ -161,7 +163,7 @@ def compare(
         "functional": functional,
         "conflict": (functional and len(answers) > 1)
         or any(entry["verdict"] == "contradicts" for entry in concluded.values()),
-        "answered": bool(exact_match(answer, names)) if names else None,
+        "answered": bool(exact_match(answer, names, values)) if names else None,
     }
 
 
