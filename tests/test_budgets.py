@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 940,
     "training": 3_630,
     "benchmarks": 7_500,
-    "tests": 31_010,
+    "tests": 31_030,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -52,8 +52,7 @@ def serve(
         raise MissingDependencyError(error.name or "uvicorn", "studio") from error
     local = is_loopback(host)
     if not (local or guarded_by_token):
-        hint = "leave out --without-token"
-        raise ConfigError(f"{host} is reached by others", key="without_token", hint=hint)
+        raise ConfigError(f"{host} is reached by others", key="without_token", hint="leave it out")
     bound = _bound(host, port)
     # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -68,10 +67,9 @@ def serve(
                 ws_max_size=studio.limits.body,
             )
         )
-        number = bound.getsockname()[1]
         shown = f"[{host}]" if ":" in host else host
-        query = "" if token is None else f"/?token={token}"
-        tell(f"rulerag studio: http://{shown}:{number}{query} (Ctrl-C stops it)")
+        shown += f":{bound.getsockname()[1]}" + (f"/?token={token}" if token else "")
+        tell(f"rulerag studio: http://{shown} (Ctrl-C stops it)")
         server.run(sockets=[bound])
     finally:
         bound.close()

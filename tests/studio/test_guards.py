@@ -325,6 +325,35 @@ def test_a_body_that_never_ends_is_waited_for_no_longer(
     assert not studio.sessions()
 
 
+def test_many_who_wait_for_a_model_keep_nobody_out(studio: Studio) -> None:
+    """More wait than a small machine has threads for by default."""
+    go = threading.Event()
+    app = create_app(studio)
+
+    @app.get("/slow")
+    async def slow() -> str:
+        await asyncio.to_thread(go.wait, 20)
+        return "slow"
+
+    @app.get("/quick")
+    async def quick() -> str:
+        return await asyncio.to_thread(str, "quick")
+
+    with served(app) as url:
+        many = [
+            threading.Thread(target=lambda: httpx.get(f"{url}/slow", timeout=30)) for _ in range(40)
+        ]
+        for one in many:
+            one.start()
+        time.sleep(0.5)
+        started = time.monotonic()
+        assert httpx.get(f"{url}/quick", timeout=10).json() == "quick"
+        assert time.monotonic() - started < 5
+        go.set()
+        for one in many:
+            one.join()
+
+
 # --- endpoints that others name ----
 
 PRIVATE = (

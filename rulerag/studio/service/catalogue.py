@@ -91,10 +91,7 @@ class Catalogue:
             ConfigError: it names files, a variable with a key, or a name that is taken.
         """
         check_foreign(settings)
-        settings = foreign(settings)
-        for one in settings.generators:
-            if one.type == "endpoint":
-                self.reach.check(one.url)
+        settings = foreign(settings, self.reach)
         if len(settings.documents) > 10 * self.limits.sources:
             raise ConfigError(f"{len(settings.documents):,} are too many", key="documents")
         return self._add(settings)

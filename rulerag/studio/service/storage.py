@@ -58,12 +58,10 @@ class Storage:
         self._undo, self._lock = undo, threading.RLock()
         try:
             self.path = prepare_folder(folder) / "studio.sqlite"
-            # Others use this machine too; what lies beside it in WAL mode has the same mode.
-            folder.chmod(0o700)
-            self.path.touch(mode=0o600)
-            self.path.chmod(0o600)
+            folder.chmod(0o700)  # others use this machine too
             self._base = sqlite3.connect(self.path, check_same_thread=False, timeout=10)
             ((version,),) = self._rows("PRAGMA user_version")
+            self.path.chmod(0o600)  # as what lies beside it from now on
             if version not in (0, VERSION):
                 what = f"was written by another version of the studio ({version}, here {VERSION})"
                 raise DataFormatError(what, path=self.path, hint=_ELSEWHERE)

@@ -13,6 +13,7 @@ from rulerag.composition import Config
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
 from rulerag.io import prepare_folder, write_jsonl, write_text
 from rulerag.models import SHIPPED, known_models
+from rulerag.studio.systems.reach import Reach
 from rulerag.studio.systems.records import Message, Source
 from rulerag.studio.systems.systems import SystemSettings, read_system
 
@@ -192,11 +193,16 @@ def check_foreign(settings: SystemSettings) -> None:
             raise ConfigError("folders are read from files alone", key="model", hint=hint)
 
 
-def foreign(settings: SystemSettings) -> SystemSettings:
-    """The same system, its endpoints marked as named over the network."""
+def foreign(settings: SystemSettings, reach: Reach) -> SystemSettings:
+    """The same system, its endpoints marked as named over the network.
+
+    Raises:
+        ConfigError: one lies where it may not be called.
+    """
     made = settings.model_dump()
     for one in made["generators"]:
-        one |= {"foreign": True} if one["type"] == "endpoint" else {}
+        if one["type"] == "endpoint":
+            one["foreign"] = reach.check(one["url"])
     return SystemSettings.read(made)
 
 

@@ -47,9 +47,9 @@ class Reach:
             self._resolved[place] = addresses[0]
         return self._resolved[place]
 
-    def check(self, url: str) -> None:
-        """Refuse the address of an endpoint that may not be called; :class:`ConfigError`."""
-        self(*_place(url))
+    def check(self, url: str) -> bool:
+        """True for the address of an endpoint that may be called, else :class:`ConfigError`."""
+        return bool(self(*_place(url)))
 
 
 def _place(url: str) -> tuple[str, int]:
@@ -58,8 +58,7 @@ def _place(url: str) -> tuple[str, int]:
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
         return str(parts.hostname or "").lower(), port
     except (KeyError, ValueError):
-        hint = "http://localhost:8000/v1"
-        raise ConfigError(f"{url!r} is no address", key="url", hint=hint) from None
+        raise ConfigError(f"{url!r} is no http:// or https:// address", key="url") from None
 
 
 def _is_public(address: str) -> bool:

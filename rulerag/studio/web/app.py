@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, cast
 
 from fastapi import Body, Depends, FastAPI
@@ -92,6 +94,12 @@ def create_app(studio: Studio) -> FastAPI:
         studio: the service.
     """
     assistants = assistant_server(studio)
+
+    def lifespan(_: FastAPI) -> Any:
+        # An answer waits in a thread for its model; the usual few threads would keep others out.
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(128))
+        return assistants.session_manager.run()
+
     tools = assistants.streamable_http_app(json_response=True).routes
     app = FastAPI(
         title="rulerag studio",
@@ -99,7 +107,7 @@ def create_app(studio: Studio) -> FastAPI:
         description="Ask a RAG system, see which sources make it answer so, change them, break it.",
         docs_url=None,  # its scripts would be fetched from elsewhere
         redoc_url=None,
-        lifespan=lambda _: assistants.session_manager.run(),
+        lifespan=lifespan,
     )
     app.router.routes.extend(tools)
 
