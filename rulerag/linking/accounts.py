@@ -43,7 +43,6 @@ _USUAL = 0.05  # a relation is usual for what so many of its like have it
 _SOMETIMES = 0.2  # of the people at an end so many have what says what they are
 _HUMAN_ENDINGS = ("er", "or", "ist", "ian", "man", "naut", "chef")
 _WHICH = frozenset({"which", "what"})
-_COPULAS = frozenset({"is", "are", "was", "were"})
 _PARTICIPLES = ("ed", "ing")
 
 
@@ -178,12 +177,7 @@ class Accounts:
 
     def _says_another(self, question: QuestionWords, token: int, relation: str) -> bool:
         """Whether a noun is the word of another relation."""
-        word = question.tokens[token].word
-        return any(
-            same_word(word, other)
-            for name, words in self._words.items()
-            for other in (words if name != relation else ())
-        )
+        return bool(self._saying(question.tokens[token].word) - {relation})
 
     def of(
         self,
@@ -284,7 +278,7 @@ class Accounts:
         between = {question.word(n) for n in range(asked_noun + 1, token - 1)}
         first = next(n for n in range(asked_noun, -1, -1) if n == 0 or question.word(n) in _WHICH)
         fronted = question.word(first - 1) in PREPOSITIONS
-        return fronted or not between <= _COPULAS
+        return fronted or not between <= CLASSES["COPULAS"]
 
     def kind_says(
         self, question: QuestionWords, token: int | None, role: str, *, where: bool

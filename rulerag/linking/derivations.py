@@ -23,6 +23,7 @@ from rulerag.linking.steps import Derivation, Step, StepScorer, Term, other_end
 from rulerag.linking.words import (
     ANYTHING,
     AUXILIARIES,
+    CLASSES,
     DETERMINERS,
     INTERROGATIVES,
     INVERSE,
@@ -50,7 +51,7 @@ _CONDITIONS = 8
 _MOST_ATOMS = 3
 _LEAST_SHARE, _UNKNOWN_SHARE = 0.02, 0.05
 _WHO = frozenset({"who", "whom", "whose"})
-_COPULAS = frozenset({"is", "are", "was", "were"})
+_COPULAS = CLASSES["COPULAS"]
 
 
 class DerivationSearch:

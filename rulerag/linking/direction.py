@@ -90,8 +90,7 @@ def subject_asked(text: str, mention: tuple[int, int], label: str) -> tuple[floa
             certain = _CERTAIN if stated else _SURE
             return min(max(same, 1 - certain), certain), stated
     # "hired by" is a relation in the passive: its subject is the object of hiring.
-    subject, stated = _by_syntax(text, mention, words, last, noun)
-    return subject, stated
+    return _by_syntax(text, mention, words, last, noun)
 
 
 def _subject_first(label: Sequence[str]) -> dict[int, bool]:
@@ -99,9 +98,9 @@ def _subject_first(label: Sequence[str]) -> dict[int, bool]:
     last = label[-1] if label else ""
     found: dict[int, bool] = {}
     for place, word in enumerate(label):
-        before = label[place + 1] if place + 1 < len(label) else ""
+        behind = label[place + 1] if place + 1 < len(label) else ""
         for side in sides_of(word):
-            verb = word.endswith(("s", "ed")) or before in PREPOSITIONS - {"of"} | {"under"}
+            verb = word.endswith(("s", "ed")) or behind in PREPOSITIONS - {"of"} | {"under"}
             if side.verb and verb:
                 turned = last == "by" or (last == "under" and side.first)
                 found.setdefault(side.pair, side.first != turned)

@@ -59,8 +59,8 @@ class AskedForm:
 
     Args:
         form: of the query.
-        order: of a time, whether the first or the last is wanted; empty for all.
         spans: where these words stand, in characters.
+        order: of a time, whether the first or the last is wanted; empty for all.
     """
 
     form: Form
