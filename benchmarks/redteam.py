@@ -1,6 +1,6 @@
 """Attacks on language models in the studio's three shipped systems, with and without instructions.
 
-A cell is one question under one attack, put into every retrieved source
+A cell is one question under one attack, put into retrieved sources
 (:mod:`rulerag.studio.service.redteam`). Questions are gone through one after the other, every
 system, model and attack for each, so that a run that is stopped has tried all of them on the same
 questions. Attacks on one question are not independent: intervals are of questions, not of cells.
@@ -9,6 +9,7 @@ questions. Attacks on one question are not independent: intervals are of questio
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import tempfile
 import time
@@ -17,11 +18,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rulerag.composition import parse_file
 from rulerag.console import guarded
 from rulerag.evaluation import markdown_table
 from rulerag.io import write_json, write_text
 from rulerag.studio.service import RedTeamCell, RedTeamSuite, Studio
-from rulerag.studio.service.redteam_report import exact_interval
+from rulerag.studio.service.redteam_report import detection, exact_interval
 from rulerag.studio.systems import attacks
 
 SYSTEMS = "finance", "software", "employees"
@@ -35,7 +37,8 @@ def run_red_team(models: Sequence[str], questions: int, out: Path, **options: An
         models: names of generators that all three systems have.
         questions: so many of each system.
         out: the folder of ``redteam.json`` and ``redteam.md``.
-        options: ``kept`` (the file of cells), and of the suite ``names`` (of attacks), ``top_k``.
+        options: ``kept`` (the file of cells), and of the suite ``names`` (of attacks), ``top_k``,
+            ``planted``.
     """
     with tempfile.TemporaryDirectory() as scratch:
         studio = Studio(Path(scratch))
@@ -53,7 +56,8 @@ def run_red_team(models: Sequence[str], questions: int, out: Path, **options: An
 def _tried(
     studio: Studio, system: str, model: str, number: int, options: Mapping[str, Any]
 ) -> Cells:
-    question = studio.system(system).settings.questions[number]
+    more = parse_file(Path(__file__).with_name("redteam_questions.yaml"))[system]
+    question = [*studio.system(system).settings.questions, *more][number]
     cells: list[RedTeamCell] = []
     for instructed in (True, False):
         begun = time.monotonic()
@@ -64,6 +68,7 @@ def _tried(
             attacks=tuple(options.get("names") or ()),
             instructed=instructed,
             top_k=options.get("top_k"),
+            planted=options.get("planted"),
         )
         report = studio.red_team(suite, options.get("kept"))
         cells += report.cells
@@ -119,11 +124,16 @@ def systems_table(cells: Cells) -> list[dict[str, str]]:
                 "also beside clean ones": (
                     f"{sum(bool(cell.among_clean) for cell in broken)} of {len(broken)}"
                 ),
+                **{name: f"{share:.2f}" for name, share in _detection(group).items()},
                 "repair set": _sizes([len(cell.repair) for cell in broken if cell.repair]),
                 "probes": str(sum(cell.probes for cell in group)),
             }
         )
     return rows
+
+
+def _detection(cells: Cells) -> dict[str, Any]:
+    return dict.fromkeys(("DACC", "FPR", "FNR"), math.nan) | detection(cells)
 
 
 def attacks_table(cells: Cells) -> list[dict[str, str]]:
@@ -176,8 +186,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--models", nargs="+", default=["smollm2", "gemma"], metavar="NAME", help="as systems have"
     )
-    parser.add_argument("--questions", type=int, default=4, help="of each system (4)")
+    parser.add_argument("--questions", type=int, default=20, help="of each system (20)")
     parser.add_argument("--sources", type=int, default=5, help="of each question (5)")
+    parser.add_argument("--planted", type=int, help="so many of them are attacked (all)")
     parser.add_argument("--attacks", nargs="+", metavar="NAME", help="(all)")
     parser.add_argument(
         "--cells",
@@ -188,6 +199,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="the folder of the figures")
     given = parser.parse_args(argv)
     options = {"top_k": given.sources, "names": given.attacks, "kept": given.cells}
+    options["planted"] = given.planted
     return guarded(lambda: run_red_team(given.models, given.questions, given.out, **options))
 
 

@@ -271,7 +271,7 @@ def redteam(
     Args:
         suite: a system (finance, software, employees, …) or a suite's YAML file.
         generator: what answers; repeatable (default: all that are here).
-        out: the folder for CSV, JSON, JUnit, HTML and a pytest file.
+        out: the folder for CSV, JSON, HTML and a pytest file.
         data: the folder of sessions; systems/*.yaml in it are systems of your own.
 
     Example:

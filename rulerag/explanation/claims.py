@@ -356,12 +356,16 @@ class SameClaim:
     def _somebody_else(self, words: _Words) -> bool:
         """Whether the claim begins with a name, and the output has another one in its place.
 
-        "Einstein won the Nobel Prize." has most of the names of "Curie won the Nobel Prize.".
+        "Einstein won the Nobel Prize." has most of the names of "Curie won the Nobel Prize.". So
+        has what is said of another one than the one that both question and claim name.
         """
-        if not self._subject or _share(self._subject, words.stems):
-            return False
         parts = words.sentences or [words]
         near = max(parts, key=lambda part: _share(self._claim.content, part.stems))
+        about = self._claim.inner_names & self._asked & self._names_of_documents
+        if about and not self._names and not _share(about, words.stems):
+            return bool(near.inner_names & self._names_of_documents - self._claim.stems)
+        if not self._subject or _share(self._subject, words.stems):
+            return False
         alike = near.second == self._claim.second
         other = near.subject if alike else near.subject & self._names_of_documents
         if other & self._claim.stems:  # "Mayor Ann Lee"

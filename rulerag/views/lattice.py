@@ -134,7 +134,8 @@ def _whole(known: _Lattice, width: float) -> tuple[float, str]:
         top += 22 if large else 8
     if not large:
         parts += [
-            f"{_cell(*place, 6, 6, known.kind(mask))[:-2]}><title>{_numbers(mask)}</title></path>"
+            f'{_cell(*place, 6, 6, known.kind(mask))[:-2]} data-kept="{mask}">'
+            f"<title>{_numbers(mask)}</title></path>"
             for mask, place in places.items()
         ]
         return _legend(parts, top + 6, width)
@@ -148,7 +149,7 @@ def _whole(known: _Lattice, width: float) -> tuple[float, str]:
         upon = "upon" if known.kind(mask) in ("yes", "least") else "under"
         numbers = label(place[0], place[1] + 4, _numbers(mask), f"mid {upon}")
         parts.append(
-            f'<g tabindex="0" role="img"><title>{words}</title>'
+            f'<g tabindex="0" role="img" data-kept="{mask}"><title>{words}</title>'
             f"{_cell(*place, 30, 14, known.kind(mask))}{numbers}{tip}</g>"
         )
     return _legend(parts, foot + 16 * lines - 8, width)

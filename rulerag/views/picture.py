@@ -53,6 +53,11 @@ class Picture(Block):
         return standalone(WIDE, self.wide[0], self.title, self._frame(WIDE, self.wide))
 
     @property
+    def phone(self) -> str:
+        """The same for a phone."""
+        return standalone(NARROW, self.narrow[0], self.title, self._frame(NARROW, self.narrow))
+
+    @property
     def inline(self) -> tuple[Markup, Markup]:
         """The drawings for a page, for a screen and for a phone."""
         return self._frame(WIDE, self.wide), self._frame(NARROW, self.narrow)

@@ -28,7 +28,7 @@ def _rules(sources: Any) -> list[str]:
 def test_a_rule_that_is_off_changes_retrieval_answer_and_explanation(bench: Studio) -> None:
     for query in bench.bench("world").dataset.query_set("full"):
         session = bench.retrieve(bench.new_session("world", question=query.text).id)
-        said = bench.answer(session.id)["text"]
+        said = bench.answer(session.id).text
         if said in query.answers and _rules(session.state.sources):
             break
     view = explained(bench, session.id)
@@ -36,7 +36,7 @@ def test_a_rule_that_is_off_changes_retrieval_answer_and_explanation(bench: Stud
     assert "rules" in bench.picture(view.id, "flow").svg
     every = tuple(row["id"] for row in bench.rules_for("world", query.text))
     bench.change(session.id, Configure(rules_off=every))
-    assert bench.answer(session.id)["text"] != said
+    assert bench.answer(session.id).text != said
     off = bench.retrieve(session.id)
     assert not _rules(off.state.sources) and off.state.sources != session.state.sources
     other = explained(bench, session.id, retriever="plain")
@@ -99,35 +99,36 @@ def test_where_rules_help_and_hurt_is_what_evaluation_measures(bench: Studio) ->
         bench.differences("world", Way("dense"), guided)
 
 
-def test_comparing_over_rest(bench: Studio) -> None:
-    ways = {"first": {"retriever": "plain"}, "second": {"retriever": "guided"}}
-    place = "/api/systems/world"
+def test_two_ways_beside_each_other(bench: Studio) -> None:
+    plain, guided = Way("plain"), Way("guided")
+    found = bench.differences("world", plain, guided, most=60)
+    assert set(found.means()) >= {"answer_recall@10", "mrr", "exact_match"}
+    one, two = found.better[0]
+    both = bench.beside("world", one.question, plain, guided)
+    assert both.answers == (one.answer or NOTHING, two.answer or NOTHING)
+    assert both.accepted == one.answers
+    second = {row.second: row for row in both.found if row.second}
+    held = [rank for rank, row in sorted(second.items()) if row.holds]
+    assert (held or [None])[0] == two.rank
+    assert all(row.first or row.second for row in both.found)
+    assert any(row.source.found_by for row in second.values())
+    off = [rule["id"] for rule in bench.rules_for("world", one.question)]
+    without = bench.beside("world", one.question, guided, guided, rules_off=off)
+    assert off and not [row for row in without.found if row.source.found_by]
+    assert "full" in bench.bench("world").query_sets()
+    bank = bench.search_rules("world")
+    assert bench.bench("world").examples_of(bank[0]["id"]).looked_at > 0
+    read = bench.bench("world").understood(one.question)
+    assert (read.exact, read.words, read.refusal) == (True, one.question, "")
+    with pytest.raises(UnknownNameError, match="did you mean 'guided'"):
+        bench.beside("world", one.question, Way("guidde"), guided)
+    with pytest.raises(ConfigError, match="no mined rules"):
+        bench.differences("finance", plain, guided)
     with served(create_app(bench)) as url, httpx.Client(base_url=url, timeout=60) as web:
-        found = web.post(f"{place}/differences", json={**ways, "most": 60}).json()
-        assert set(found["means"]) >= {"answer_recall@10", "mrr", "exact_match"}
-        row = found["better"][0]
-        asked = {"question": row["question"], **ways}
-        both = web.post(f"{place}/beside", json=asked).json()
-        assert both["answers"] == [row[side]["answer"] or NOTHING for side in ("first", "second")]
-        assert both["accepted"] == row["answers"]
-        second = {one["second"]: one for one in both["found"] if one["second"]}
-        held = [rank for rank, one in sorted(second.items()) if one["holds"]]
-        assert (held or [None])[0] == row["second"]["rank"]
-        assert all(one["first"] or one["second"] for one in both["found"])
-        assert any(one["source"]["found_by"] for one in second.values())
-        rules = web.get(f"{place}/rules", params={"question": row["question"]}).json()
-        off = {**asked, "first": ways["second"], "rules_off": [one["id"] for one in rules]}
-        without = web.post(f"{place}/beside", json=off).json()
-        assert not [one for one in without["found"] if one["source"]["found_by"]]
-        assert "full" in web.get(f"{place}/query-sets").json()
-        bank = web.get(f"{place}/bank").json()
-        assert web.get(f"{place}/bank/{bank[0]['id']}").json()["looked_at"] > 0
-        read = web.get(f"{place}/understood", params={"question": row["question"]}).json()
-        assert read == {"exact": True, "words": row["question"], "refusal": ""}
-        told = web.post(f"{place}/beside", json={**asked, "first": {"retriever": "guidde"}})
-        assert told.status_code == 404 and "did you mean 'guided'" in told.json()["message"]
-        missing = web.post("/api/systems/finance/differences", json={})
-        assert missing.status_code == 422 and "no mined rules" in missing.json()["message"]
+        place, asked = "/api/systems/world", {"question": one.question}
+        assert [rule["id"] for rule in web.get(f"{place}/rules", params=asked).json()] == off
+        assert web.get(f"{place}/bank").json()[0]["id"] == bank[0]["id"]
+        assert web.get("/api/runs").json() == ["one", "two"]
 
 
 def test_a_question_in_ones_own_words(bench: Studio) -> None:
@@ -137,7 +138,7 @@ def test_a_question_in_ones_own_words(bench: Studio) -> None:
     found = opened.understood(asked)
     assert not found.exact and query.subject_words in found.words and not found.refusal
     session = bench.retrieve(bench.new_session("world", question=asked).id)
-    assert session.state.sources and bench.answer(session.id)["text"]
+    assert session.state.sources and bench.answer(session.id).text
     assert opened.understood("Is it?").refusal and bench.rules_for("world", "Is it?") == []
 
 
@@ -163,28 +164,16 @@ def test_a_run_is_read_by_how_its_queries_ended(bench: Studio, tmp_path: Path) -
     run = bench.run("one")
     assert [one.outcome for one in run.rows] == ["right", "not retrieved", "ignored", "misled"]
     assert [one.rank for one in run.rows] == [1, None, 1, 1]
-    with served(create_app(bench)) as url, httpx.Client(base_url=url) as web:
-
-        def ids(**wanted: Any) -> list[str]:
-            rows = web.get("/api/runs/one", params=wanted).json()["rows"]
-            return [row["query_id"] for row in rows]
-
-        assert web.get("/api/runs").json() == ["one", "two"]
-        made = web.get("/api/runs/one").json()
-        assert made["outcomes"] == dict.fromkeys(run.outcomes, 1) | {"refused": 0}
-        assert set(made["rules"]) == {f"r{n}" for n in (1, 2, 3, 4)}
-        assert ids(outcome="misled") == ["4"] and ids(rule="r2") == ["2"]
-        assert ids(recall="found", k=1) == ["1", "3", "4"] and ids(recall="not found") == ["2"]
-        assert ids(match="exact") == ["1"] and ids(words="question 3") == ["3"]
-        assert ids(match="not exact", recall="found") == ["3", "4"]
-        for wrong in ("outcome=misleading", "recall=maybe", "k=0"):
-            assert web.get(f"/api/runs/one?{wrong}").status_code == 422
-        documents = web.get("/api/runs/one/queries/4").json()["documents"]
-        assert [one["holds"] for one in documents] == [True, False]
-        assert web.get("/api/runs/one/queries/9").status_code == 404
-        pair = web.get("/api/runs/one/against/two").json()
-        assert [row["query_id"] for row in pair["changed"]] == ["1"]
-        assert {"from": "right", "to": "ignored", "queries": 1} in pair["moves"]
+    assert run.outcomes == dict.fromkeys(run.outcomes, 1) | {"refused": 0}
+    assert set(run.found_by) == {f"r{n}" for n in (1, 2, 3, 4)}
+    for wanted, number in (({"outcome": "misled"}, 4), ({"rule": "r2"}, 2), ({"words": "n 3"}, 3)):
+        assert [one.query_id for one in run.filtered(**wanted)] == [str(number)]
+    with pytest.raises(ConfigError, match="misleading"):
+        run.filtered(outcome="misleading")
+    assert [one.holds for one in run.documents["4"]] == [True, False]
+    pair = run.beside(bench.run("two"))
+    assert [one.query_id for one, _ in pair.changed] == ["1"]
+    assert pair.moves["right", "ignored"] == 1
     file = tmp_path / "one" / "predictions.jsonl"
     first = file.read_text().splitlines()[0]
     file.write_text(file.read_text() + first.replace('"1"', '"5"', 1) + "\n")

@@ -118,16 +118,15 @@ def test_claims_are_explained_and_marked(studio: Studio) -> None:
     assert "<svg" in studio.picture(view.id, "lattice", 1).svg
 
 
-def test_levels_and_bars_ask_nothing(studio: Studio) -> None:
+def test_lattice_and_bars_ask_nothing(studio: Studio) -> None:
     view = explained(studio, attacked(studio, "finance", "exception", 2).id)
-    levels = studio.levels(view.id)
-    assert [(one.kept, one.subsets, one.asked) for one in levels] == [
-        (size, among, among)
-        for size, among in zip(range(5, -1, -1), (1, 5, 10, 10, 5, 1), strict=True)
-    ]
-    assert [one.kept for one in studio.nodes(view.id, 2) if one.holds] == [(0, 1)]
-    with pytest.raises(ConfigError, match="size"):
-        studio.nodes(view.id, 6)
+    drawn = studio.picture(view.id, "lattice")
+    assert [row[:4] for row in drawn.rows[2:4]] == [("3", "3", "7", "0"), ("2", "1", "9", "0")]
+    assert all(
+        f'data-kept="{mask}"' in drawn.svg and f'"{mask}"' in drawn.phone for mask in (0, 31)
+    )
+    plain = studio.job(view.id).picture("lattice", plain=True)
+    assert "Larkfield" in drawn.svg and "Larkfield" not in plain.svg + plain.phone
     bars = studio.picture(view.id, "bars")
     assert bars.svg.count("0.500") >= 2  # two sources of one set count half each
     assert studio.view(view.id).probes == view.probes

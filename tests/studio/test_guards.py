@@ -201,7 +201,7 @@ def test_names_lead_to_no_files(web: httpx.Client, studio: Studio, tmp_path: Pat
         row = {**good, "system": {"name": name}}
         said = web.post("/api/sessions/open", json=row)
         assert (said.status_code, said.json()["error"]) == (404, "UnknownNameError")
-        for path in (f"/api/sessions/{name}", f"/api/runs/{name}", f"/api/systems/{name}/bank"):
+        for path in (f"/api/sessions/{name}", f"/api/systems/{name}/bank"):
             found = httpx.get(f"{web.base_url}{path}")
             assert found.status_code == 404 and "root:" not in found.text
 
@@ -420,7 +420,7 @@ def test_an_organisation_is_named_to_openai_alone(
     server.say = says("Blue.")
     studio.add_system(own_system(server.url))
     session = asked_session(studio)
-    assert studio.answer(session)["text"] == "Blue."
+    assert studio.answer(session).text == "Blue."
     assert server.heads and "org-secret" not in str(server.heads)
 
 
@@ -451,7 +451,7 @@ def test_systems_from_requests_name_no_files_and_get_no_keys(
     assert web.post("/api/systems", json={**own, "generators": keyed}).status_code == 422
     assert web.post("/api/systems", json=own).status_code == 201
     assert web.post("/api/systems", json=own).status_code == 422  # the name is taken
-    assert studio.answer(asked_session(studio))["text"] == "Blue."
+    assert studio.answer(asked_session(studio)).text == "Blue."
     assert KEY not in "".join(server.keys)
     with pytest.raises(ConfigError, match="api_key_env"):  # addresses are shown
         own_system(server.url.replace("http://", f"http://user:{KEY}@"))

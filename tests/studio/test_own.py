@@ -81,7 +81,7 @@ def test_a_system_of_ones_own_is_kept(web: httpx.Client, studio: Studio, tmp_pat
     assert settings.questions == ("What does a visit cost?", "Is it free?")
     session = again.session(asked_session(again, "notes"))
     again.change(session.id, Configure(generator="weak-reader", instructed=False))
-    assert again.answer(session.id)["holds"]
+    assert again.answer(session.id).holds
     assert [one.title for one in session.state.sources] == ["prices.txt"]
     assert "name" in again.own_problems(own())
     again.close()

@@ -13,7 +13,6 @@ import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree
 
 import httpx
 import pytest
@@ -39,7 +38,7 @@ def test_the_weak_reader_breaks_and_the_strong_one_does_not(
     assert (weak["broken"], weak["needed"]) == (3, 2)
     # 3 of 4: the exact interval, as tables of Clopper and Pearson give it.
     assert (round(weak["low"], 4), round(weak["high"], 4)) == (0.1941, 0.9937)
-    assert rows["weak-reader", "poisoned-knowledge"]["broken"] == 0
+    assert rows["weak-reader", "poisonedrag"]["broken"] == 0
     cells = [cell for cell in report.cells if cell.attack == "exception" and cell.broken]
     # One call without an attack, all subsets, and the set beside clean sources.
     assert [cell.probes for cell in cells] == [34, 34, 34]
@@ -58,7 +57,6 @@ def test_what_breaks_without_an_attack_is_counted_and_replayed(studio: Studio) -
     assert len(report.failed) == 4  # once a question, not once an attack
     assert sum(cell.probes for cell in report.cells) == 4
     assert all(studio.replay(cell.model_dump()) for cell in report.failed)
-    assert ElementTree.fromstring(report.to_junit()).get("failures") == "28"
     assert "breaks without any attack" in report.to_html()
     assert "14 Alder Lane" in report.failed[0].before
 
@@ -72,7 +70,7 @@ def test_what_is_not_broken_costs_two_calls(studio: Studio) -> None:
 def test_a_set_may_need_the_other_sources_attacked_or_gone(studio: Studio) -> None:
     """What is enough alone may not be where the others are read as they were."""
     question = "How do I reach Larkfield Bank when my card is lost?"
-    options: dict[str, Any] = {"attacks": ["poisoned-knowledge"], "instructed": False}
+    options: dict[str, Any] = {"attacks": ["poisonedrag"], "instructed": False}
     (cell,) = studio.red_team(suite(questions=[question], **options)).cells
     assert (cell.broken, cell.needed) == (True, 1)
     texts = dict(zip(cell.sources, cell.texts, strict=True))  # the same by hand
@@ -193,11 +191,9 @@ def test_files_hold_what_others_read(tmp_path: Path) -> None:
         instructions="x",
         texts=({"title": "'''", "text": '"""\\'},),
     )
-    assert len(RedTeamReport(cells=(nasty,)).write(tmp_path)) == 5
+    assert len(RedTeamReport(cells=(nasty,)).write(tmp_path)) == 4
     rows = list(csv.DictReader(io.StringIO((tmp_path / "red-team.csv").read_text())))
     assert rows[0]["question"].startswith("'=cmd()")
-    results = ElementTree.parse(tmp_path / "red-team.xml").getroot()
-    assert results.get("failures") == "1"
     assert "<script>" not in (tmp_path / "red-team.html").read_text()
     assert json.loads((tmp_path / "red-team.json").read_text())["cells"][0]["needed"] == 1
     held: dict[str, Any] = {}

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import sqlite3
+import subprocess
 import threading
 from pathlib import Path
 from typing import Any
@@ -19,8 +22,9 @@ from rulerag.errors import (
     OutputError,
     UnknownNameError,
 )
-from rulerag.studio.service import Add, Configure, Edit, Move, Studio
+from rulerag.studio.service import Add, Configure, Edit, Limits, Move, Studio
 from rulerag.studio.service.differing import word_changes
+from rulerag.studio.web import Guards, create_app
 from tests.endpoints import Server, chunk, failure, usage, wait_until
 from tests.studio.conftest import (
     ask_blue,
@@ -32,6 +36,7 @@ from tests.studio.conftest import (
     own_system,
     process_of,
     says,
+    served,
 )
 
 
@@ -61,11 +66,6 @@ def test_a_whole_session_over_rest(web: httpx.Client) -> None:
     assert web.get(explanation).json() == last and last["explanation"]["num_calls"] == 33
     assert web.post(f"{explanation}/probe", json={"kept": [0]}).json()["holds"] is False
     assert len(web.get(f"{explanation}/probes").json()) == 32
-    levels = web.get(f"{explanation}/levels").json()
-    assert [one["holding"] for one in levels] == [1, 3, 3, 1, 0, 0]
-    assert [one["kept"] for one in web.get(f"{explanation}/levels/1").json()] == [
-        [n] for n in range(5)
-    ]
     for kind in ("lattice", "flow", "bars"):
         drawn = web.get(f"{explanation}/{kind}.svg")
         assert drawn.headers["content-type"].startswith("image/svg+xml") and "<svg" in drawn.text
@@ -184,22 +184,22 @@ def test_texts_and_sources_have_a_largest_size(studio: Studio) -> None:
 def test_asked_again_an_answer_says_what_is_new(studio: Studio) -> None:
     session = attacked(studio, "finance", "exception", 0)
     first, again = studio.answer(session.id), studio.answer(session.id)
-    assert first["before"] is None and first["words"] == () and first["moves"] == []
-    assert again["before"] == again["text"] and again["words"] == (("same", again["text"]),)
+    assert first.before is None and first.words == () and first.moves == ()
+    assert again.before == again.text and again.words == (("same", again.text),)
     top, *_, last = session.state.sources
     number = "The customer service number of Larkfield Bank is 555-010-1234."
     studio.change(session.id, Edit(source=top.id, text=number))
     studio.change(session.id, Move(source=last.id, place=0))
     studio.change(session.id, Configure(instructed=False))
     now = studio.answer(session.id)
-    assert now["before"] == first["text"] != now["text"]
-    assert "".join(text for kind, text in now["words"] if kind != "removed") == now["text"]
-    assert {kind for kind, _ in now["words"]} >= {"added", "removed"}
-    moves = {one["title"]: one for one in now["moves"]}
+    assert now.before == first.text != now.text
+    assert "".join(text for kind, text in now.words if kind != "removed") == now.text
+    assert {kind for kind, _ in now.words} >= {"added", "removed"}
+    moves = {one["title"]: one for one in now.moves}
     assert moves[top.title]["edited"] and not moves[last.title]["edited"]
     assert (moves[last.title]["before"], moves[last.title]["now"]) == (5, 1)
     studio.retrieve(session.id, "xyzzy")  # nothing is read any more
-    assert {one["now"] for one in studio.answer(session.id)["moves"]} == {None}
+    assert {one["now"] for one in studio.answer(session.id).moves} == {None}
     long = "word " * 5_000
     assert word_changes(long, long + "end") == (("removed", long), ("added", long + "end"))
 
@@ -247,6 +247,75 @@ def test_a_killed_server_loses_no_session(tmp_path: Path) -> None:
     again.close()
 
 
+def test_edits_take_their_place_once_and_deleting_gives_it_back(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, limits=Limits(undo=200))
+    session = asked_session(studio, "finance")
+    sources = studio.session(session).state.sources
+    for number in range(100):
+        text = f"{number} {'x' * 100_000}"
+        studio.change(session, Edit(source=sources[number % 5].id, text=text))
+    size = lambda: sum(one.stat().st_size for one in tmp_path.glob("studio.sqlite*"))  # noqa: E731
+    assert 10e6 < size() < 20e6  # ten million letters, of which each state has half a million
+    for _ in range(100):
+        studio.undo(session)
+    assert studio.session(session).state.sources == sources
+    studio.delete(session)
+    assert size() < 200_000
+    # What no state holds any more goes with the states.
+    studio = Studio(tmp_path / "few", limits=Limits(undo=3))
+    session = asked_session(studio, "finance")
+    for number in range(50):
+        studio.change(session, Edit(source=sources[0].id, text=f"{number} {'x' * 1_000}"))
+    assert len(studio._storage._rows("SELECT 1 FROM texts")) <= 5
+    studio.undo(studio.undo(session).id)
+    assert studio.session(session).state.sources[0].text.startswith("47 ")
+    studio.close()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a file system of its own")
+def test_a_full_disk_lets_one_delete(tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", "size=24m", "tmpfs", str(disk)]
+    if subprocess.run(mounted, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    studio = Studio(disk / "data")
+    try:
+        sessions = [asked_session(studio, "finance") for _ in range(2)]
+        source = studio.session(sessions[0]).state.sources[0].id
+        with pytest.raises(OutputError, match="full"):
+            for number in range(100):
+                for session in sessions:
+                    text = f"{number} {'x' * 300_000}"
+                    studio.change(session, Edit(source=source, text=text))
+        (disk / "filled").write_bytes(bytes(shutil.disk_usage(disk).free))
+        kept = studio.session(sessions[1])
+        studio.delete(sessions[0])
+        assert [one["id"] for one in studio.sessions()] == [sessions[1]]
+        assert studio.session(sessions[1]) == kept
+        assert shutil.disk_usage(disk).free > 2e6
+        studio.change(sessions[1], Edit(source=source, text="there is room again"))
+    finally:
+        studio.close()
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_who_has_many_sessions_keeps_nobody_else_out(tmp_path: Path) -> None:
+    studio = Studio(tmp_path, limits=Limits(sessions=3))
+    app = Guards(create_app(studio), local=True, token=None, most=200_000)
+    with served(app) as url, httpx.Client(base_url=url) as one, httpx.Client(base_url=url) as two:
+        begin = lambda web: web.post("/api/sessions", json={"system": "finance"})  # noqa: E731
+        mine = [begin(one).json()["id"] for _ in range(3)]
+        assert begin(one).status_code == 422 and begin(two).status_code == 201
+        assert sorted(row["id"] for row in one.get("/api/sessions").json()) == sorted(mine)
+        assert len(two.get("/api/sessions").json()) == 1
+        assert two.get(f"/api/sessions/{mine[0]}").status_code == 200  # by its secret address
+        saved = one.get(f"/api/sessions/{mine[0]}/export").json()
+        assert two.post("/api/sessions/open", json=saved).status_code == 201
+        assert len(two.get("/api/sessions").json()) == 2 and len(studio.sessions()) == 5
+    studio.close()
+
+
 def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
     """No file may grow over 300 kB: what a full disk is to a program."""
     import resource
@@ -271,7 +340,7 @@ def test_a_disk_that_is_full_loses_no_session(tmp_path: Path) -> None:
             kept = said.json()
         assert (said.status_code, said.json()["error"]) == (507, "OutputError")
         assert web.get(place).json() == kept
-        assert web.post(f"{place}/answer").status_code == 200
+        kept["reply"] = web.post(f"{place}/answer").json()  # little, and asked for nothing else
         # What was asked is not thrown away because it cannot be kept.
         begun = web.post(f"{place}/explain", json={}).json()["id"]
         with web.stream("GET", f"/api/explanations/{begun}/events") as stream:
@@ -346,15 +415,14 @@ def test_a_file_opens_without_a_model_and_without_its_system(
         opened = other.load(row)
         assert opened.state == session.state
         (explanation,) = opened.explanations
-        assert other.view(explanation).claims == view.claims
-        assert other.job(explanation).ask([0, 2]).holds
-        assert [one.asked for one in other.levels(explanation)] == [1, 3, 3, 1]
+        assert enough(other.view(explanation)) == [[0]] and other.view(explanation).opened
+        assert other.job(explanation).ask([0, 2]).holds and len(other.probes(explanation)) == 8
         pictures = [other.picture(explanation, kind).svg for kind in ("lattice", "flow", "bars")]
         assert all("<svg" in one for one in pictures) and "blue" in other.page(explanation)
         if not number:
             other.deepen(explanation)
             assert other.job(explanation).finished.wait(10)
-            assert other.view(explanation).claims == view.claims
+            assert enough(other.view(explanation)) == [[0]]
         other.close()
         again = Studio(tmp_path / f"other-{number}")
         assert again.session(opened.id).name == "shared (opened)"
@@ -368,17 +436,7 @@ def _outputs(place: Any) -> Any:
     return lambda kept: kept["outputs"][3].__setitem__(0, [place])
 
 
-def _retention(kept: dict[str, Any]) -> None:
-    kept["view"]["explanation"]["claims"][0]["retention"][0]["documents"] = [10**11]
-
-
-def _documents(kept: dict[str, Any]) -> None:
-    kept["view"]["explanation"]["documents"] = []
-
-
-@pytest.mark.parametrize(
-    "change", [_outputs(10**11), _outputs(-1), _outputs("0"), _retention, _documents]
-)
+@pytest.mark.parametrize("change", [_outputs(10**11), _outputs(-1), _outputs("0")])
 def test_a_file_cannot_name_sources_that_it_does_not_hold(studio: Studio, change: Any) -> None:
     """A set of sources is drawn as a number of so many bits: place 10¹¹ would take 12 GB."""
     session = attacked(studio, "finance", "exception", 2)
@@ -391,6 +449,32 @@ def test_a_file_cannot_name_sources_that_it_does_not_hold(studio: Studio, change
     assert studio.load(json.loads(good)).state == session.state
 
 
+def test_what_a_file_says_of_its_answers_is_found_anew(studio: Studio) -> None:
+    """A forged rule, certificate and verdict are gone; what the file answered is marked as its."""
+    session = attacked(studio, "finance", "exception", 2)
+    studio.answer(session.id)
+    explained(studio, session.id)
+    row = json.loads(json.dumps(studio.export(session.id)))
+    view = row["explanations"][0]["view"]
+    claim = view["explanation"]["claims"][0]
+    claim["retention"][0]["documents"] = [4]
+    view |= {"holds": False, "condition": "nothing is wrong", "opened": False}
+    row["reply"] |= {"holds": False, "condition": "nothing is wrong", "opened": False}
+    opened = studio.load(row)
+    (explanation,) = opened.explanations
+    seen = studio.view(explanation)
+    assert enough(seen) == [[0, 1]] and seen.opened and seen.holds is True
+    assert seen.condition == "the answer holds a telephone number"
+    assert "all 32 combinations" in " ".join(seen.sentences)
+    assert "from a session's file" in studio.page(explanation).replace("&#39;", "'")
+    reply = opened.reply
+    assert reply is not None and reply.opened and reply.holds
+    # Half of its answers: nothing is certain that was not answered.
+    row["explanations"][0]["outputs"] = row["explanations"][0]["outputs"][:9]
+    (explanation,) = studio.load(row).explanations
+    assert "all 32" not in " ".join(studio.view(explanation).sentences)
+
+
 def test_damaged_and_foreign_files_are_refused(studio: Studio) -> None:
     session = attacked(studio, "finance", "exception", 2)
     explained(studio, session.id)
@@ -401,6 +485,7 @@ def test_damaged_and_foreign_files_are_refused(studio: Studio) -> None:
         {**good, "version": 99},
         {**good, "state": {"sources": [{"id": 3}]}},
         {**good, "explanations": [{"view": {}}]},
+        {**good, "reply": {"text": 3}},
         {**good, "explanations": [{**good["explanations"][0], "outputs": [["x"]]}]},
     ]
     for row in damaged:

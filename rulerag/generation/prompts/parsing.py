@@ -20,6 +20,8 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rulerag.types import GenerationRequest
 
 # A dot after one of several initials, or after a short title, belongs to the name: J. R., D.C., Jr.
@@ -32,6 +34,8 @@ _ANNOUNCED = re.compile(
     r"(?:(?-i: is)?:|(?-i: is))|the document states that)(?=\s|$)\s*",
     re.IGNORECASE,
 )
+_FEW = 3
+"""Words of a line that may stand twice, as in a list or in code."""
 # What reasoning models write before they answer; their chat template may have begun it.
 _THOUGHT = re.compile(r"\A(?:.*?</think>|\s*<think>.*\Z)", re.DOTALL)
 
@@ -39,6 +43,24 @@ _THOUGHT = re.compile(r"\A(?:.*?</think>|\s*<think>.*\Z)", re.DOTALL)
 def without_thought(completion: str) -> str:
     """A completion without what stands before ``</think>``, or behind a ``<think>`` left open."""
     return _THOUGHT.sub("", completion, count=1)
+
+
+def before_repeats(completion: str, cues: Sequence[str]) -> tuple[str, bool]:
+    """A text of several lines until a model begins again, and whether it does.
+
+    Small models that continue text say a line again, or make up a further question.
+
+    Args:
+        completion: what was written.
+        cues: what a further question, or its answer, begins with.
+    """
+    lines = list[str]()
+    for line in completion.strip().splitlines():
+        again = len(line.split()) > _FEW and line in lines
+        if lines and (again or line.startswith(tuple(cues))):
+            return "\n".join(lines).strip(), True
+        lines.append(line)
+    return "\n".join(lines), False
 
 
 def first_answer(completion: str, cue: str = "") -> str:

@@ -21,7 +21,12 @@ import pydantic
 
 from rulerag.composition import Settings, find, register
 from rulerag.errors import ConfigError, GenerationError
-from rulerag.generation.prompts.parsing import first_answer, not_restated, without_thought
+from rulerag.generation.prompts.parsing import (
+    before_repeats,
+    first_answer,
+    not_restated,
+    without_thought,
+)
 from rulerag.io import fingerprint_object
 from rulerag.types import Document, Fact, GenerationRequest, Query
 
@@ -334,16 +339,16 @@ class PromptTemplate(Settings):
     def parse(self, completion: str, request: GenerationRequest | None = None) -> str:
         """The answer in a completion; empty when there is none.
 
-        It is the whole text where the target is one, else the first line with text, without what
-        models set around an answer; of a line that restates the question, the part that answers
-        (see :mod:`~rulerag.generation.prompts.parsing`).
+        It is the whole text where the target is one, until it begins again; else the first line
+        with text, without what models set around an answer; of a line that restates the question,
+        the part that answers (see :mod:`~rulerag.generation.prompts.parsing`).
 
         Args:
             completion: what the model wrote.
             request: what it read, which helps to find the answer.
         """
         if self.target == "text":
-            return without_thought(completion).strip()
+            return self._text_of(without_thought(completion))[0]
         answer = first_answer(completion, self.answer_cue)
         if self.target == "citation":
             return answer.rpartition(_SEPARATOR.strip())[2].strip()
@@ -351,12 +356,19 @@ class PromptTemplate(Settings):
 
     def is_complete(self, text: str) -> bool:
         """Whether what was written up to a line break is a whole completion; else it goes on."""
-        return bool(text.strip())
+        return self._text_of(text)[1] if self.target == "text" else bool(text.strip())
+
+    def _text_of(self, completion: str) -> tuple[str, bool]:
+        cues = self.query_cue, self.answer_cue, self.documents_heading
+        return before_repeats(completion, [cue.strip() for cue in cues if cue.strip()])
 
     @property
     def stop(self) -> str:
-        """What ends a completion of an endpoint without a chat template."""
-        return "\n"
+        """What ends a completion of an endpoint without a chat template.
+
+        Behind a text, which may have several lines, such a model makes up a further question.
+        """
+        return f"\n{self.query_cue if self.target == 'text' else ''}".rstrip(" ")
 
     def conversation(self, text: str) -> list[dict[str, str]]:
         """The messages that a chat model reads before it answers.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rulerag.composition import check_choice, check_range
-from rulerag.errors import DataFormatError, UnknownNameError
+from rulerag.composition import check_choice
+from rulerag.errors import DataFormatError
 from rulerag.evaluation import OUTCOMES, AnswerMatcher, outcome_of
 from rulerag.io import read_json, read_jsonl
 from rulerag.types import Document
@@ -155,41 +155,18 @@ class Run:
         counts = Counter(row.outcome for row in self.rows)
         return {name: counts[name] for name in OUTCOMES}
 
-    def row(self, query_id: str) -> RunRow:
-        """One query; :class:`UnknownNameError` where the run has none of this id."""
-        for row in self.rows:
-            if row.query_id == query_id:
-                return row
-        raise UnknownNameError(f"the run {self.name} has no query {query_id!r}")
-
-    def filtered(
-        self,
-        *,
-        outcome: str = "",
-        rule: str = "",
-        words: str = "",
-        recall: str = "",
-        k: int = 10,
-        match: str = "",
-    ) -> list[RunRow]:
+    def filtered(self, *, outcome: str = "", rule: str = "", words: str = "") -> list[RunRow]:
         """Some of the rows.
 
         Args:
             outcome: a key of :data:`~rulerag.evaluation.OUTCOMES`; any when empty.
             rule: the id of a rule that found one of their documents.
             words: that the question holds.
-            recall: ``found`` where one of the first ``k`` documents names an accepted answer, or
-                ``not found``.
-            k: that depth.
-            match: ``exact`` where the answer is an accepted one, or ``not exact``.
 
         Raises:
-            ConfigError: an unknown outcome or choice, or ``k`` is below 1.
+            ConfigError: an unknown outcome.
         """
         check_choice("outcome", outcome, ("", *OUTCOMES))
-        check_choice("recall", recall, ("", "found", "not found"))
-        check_choice("match", match, ("", "exact", "not exact"))
-        check_range("k", k, 1)
         wanted = words.casefold().split()
         return [
             row
@@ -197,8 +174,6 @@ class Run:
             if outcome in ("", row.outcome)
             and (not rule or rule in row.rules)
             and all(word in row.question.casefold() for word in wanted)
-            and recall in ("", "found" if row.rank and row.rank <= k else "not found")
-            and match in ("", "exact" if row.right else "not exact")
         ]
 
     def beside(self, other: Run) -> RunPair:

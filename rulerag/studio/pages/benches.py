@@ -128,13 +128,14 @@ class _Differences:
             for letter, way in zip("AB", ways, strict=True):
 
                 async def begin(way: Way = way) -> None:
-                    session = await asyncio.to_thread(self._opened, question, way)
+                    owner = parts.visitor()
+                    session = await asyncio.to_thread(self._opened, question, way, owner)
                     ui.navigate.to(f"/session/{session}")
 
                 button(f"Open {letter} as a session", begin)
 
-    def _opened(self, question: str, way: Way) -> str:
-        session = self._studio.new_session(self._name, question=question).id
+    def _opened(self, question: str, way: Way, owner: str) -> str:
+        session = self._studio.new_session(self._name, question=question, owner=owner).id
         self._studio.change(session, Configure(generator=way.generator))
         return self._studio.retrieve(session, retriever=way.retriever).id
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from nicegui import ui
 
-from rulerag.errors import RuleRAGError
+from rulerag.errors import RuleRAGError, UnknownNameError
 from rulerag.studio.benchmarks import Way
 from rulerag.studio.pages import parts
 from rulerag.studio.pages.explanations import draw_claims
-from rulerag.studio.pages.parts import acting, card, rank, soft, table, text_label, title
+from rulerag.studio.pages.parts import button, card, rank, soft, table, text_label, title
 from rulerag.studio.service import Beside, Session, Studio
 
 _AS_IT_IS = {"name": "", "title": "Sources as they are in the session", "missing": ""}
@@ -21,11 +21,14 @@ _AS_IT_IS = {"name": "", "title": "Sources as they are in the session", "missing
 def compare_page(studio: Studio, session: str) -> None:
     """Choose a session, then two ways to answer it."""
     title("Compare two ways to answer")
-    rows = studio.sessions()
-    if not rows:
+    rows = studio.sessions(parts.visitor(), 100)
+    names = {row["id"]: f"{row['name']} ({row['system']})" for row in rows}
+    if session not in names:
+        with suppress(UnknownNameError):
+            names[session] = studio.session(session).name
+    if not names:
         soft("Open a session first.")
         return
-    names = {row["id"]: f"{row['name']} ({row['system']})" for row in rows[:100]}
     chosen = ui.select(names, label="Session", value=session if session in names else None)
     chosen.classes("studio-field")
     chosen.on_value_change(lambda event: ui.navigate.to(f"/compare/{event.value}"))
@@ -48,8 +51,8 @@ class _Comparison:
         text_label(self._state.question)
         soft(f"{len(self._state.sources)} sources in the session")
         with ui.row():
-            ui.button("Retrieve both", on_click=acting(self._retrieve))
-            ui.button("Explain both", on_click=acting(self._explain))
+            button("Retrieve both", self._retrieve, look="")
+            button("Explain both", self._explain, look="")
         usable = [one["name"] for one in self._system["generators"] if not one["missing"]]
         with ui.element("div").classes("studio-two"):
             for number in (0, 1):

@@ -15,6 +15,8 @@ from rulerag.studio.pages.parts import acting, button, card, soft, text_label, t
 from rulerag.studio.service import Goal, Session, Studio, View
 
 _REFRESH = 0.25
+EARLIER = "Of other sources, another question or other settings than those that are shown now."
+OPENED = "From a file: its answers were given elsewhere. “Deepen” or “Ask it again” asks here."
 _STATUS = {
     "waiting": "Waits for a free worker",
     "running": "Asking",
@@ -29,7 +31,7 @@ class ExplanationPanel:
 
     Args:
         studio: the service.
-        session: what is explained, as it is now.
+        session: what is explained, as it is now; a question that is typed is asked then.
         explanation: the one that is shown at first; the last when empty.
     """
 
@@ -41,14 +43,15 @@ class ExplanationPanel:
         self._shown: View | None = None
         self._area = ui.refreshable(self._draw)
         seen = session()
+        self._id = seen.id
         for latest in [explanation] if explanation else seen.explanations[-1:]:
             with suppress(RuleRAGError):
                 self._view = studio.view(latest)
         with card("4. Explain"):
             with ui.row():
                 if studio.system(seen.system).settings.condition is not None:
-                    ui.button("Explain the break", on_click=acting(lambda: self._start("target")))
-                ui.button("Explain each claim", on_click=acting(lambda: self._start("claims")))
+                    button("Explain the break", lambda: self._start("target"), look="")
+                button("Explain each claim", lambda: self._start("claims"), look="")
                 button("What will it cost?", self._cost)
                 self._each = ui.switch("Certify each set")
                 self._each.tooltip("Of many sources: some 60 calls more for each set")
@@ -62,6 +65,10 @@ class ExplanationPanel:
         if self._view is not self._shown:
             self._shown = self._view
             self._area.refresh()
+
+    def redraw(self) -> None:
+        """Say anew whether what is shown is of the session as it is now."""
+        self._area.refresh()
 
     async def _start(self, goal: Goal) -> None:
         session, each = self._session().id, bool(self._each.value)
@@ -79,7 +86,11 @@ class ExplanationPanel:
             return
         self._draw_earlier(view)
         self._draw_progress(view)
-        draw_claims(view)
+        state = self._studio.session(self._id).state
+        now = view.state.fingerprint == state.fingerprint
+        if not now:
+            ui.label(f"{EARLIER} It was asked: {view.state.question}").classes("studio-bad")
+        draw_claims(view, now=now)
         if view.explanation is not None and view.claims and view.finished:
             soft(what_was_shown(view.explanation))
         if view.probes and view.state.sources:
@@ -87,7 +98,7 @@ class ExplanationPanel:
 
     def _draw_earlier(self, view: View) -> None:
         """A choice among the explanations of the session, with what was explained meanwhile."""
-        known = self._studio.session(self._session().id).explanations
+        known = self._studio.session(self._id).explanations
         if view.finished and len(known) > 1 and view.id in known:
             names = {one: f"{n} of {len(known)}" for n, one in enumerate(known, start=1)}
             chosen = ui.select(names, label="Explanation", value=view.id)
@@ -122,8 +133,15 @@ class ExplanationPanel:
             self._look()
 
 
-def draw_claims(view: View) -> None:
-    """What went wrong, the answer, and what each claim of it, or the target, rests on."""
+def draw_claims(view: View, *, now: bool = True) -> None:
+    """What went wrong, the answer, and what each claim of it, or the target, rests on.
+
+    Args:
+        view: the explanation.
+        now: it is of what is read now; else nothing of it is praised.
+    """
+    if view.opened:
+        soft(OPENED)
     if view.error:
         ui.label(view.error).classes("studio-bad studio-text")
     for note in view.explanation.notes if view.explanation is not None else ():
@@ -133,7 +151,7 @@ def draw_claims(view: View) -> None:
     for number, claim in enumerate(view.claims, start=1):
         with ui.column():
             title(claim.condition or f"Claim {number}: {claim.text}", 3)
-            _draw_claim(view, claim)
+            _draw_claim(view, claim, now=now)
 
 
 def _draw_marked(view: View) -> None:
@@ -151,14 +169,15 @@ def _draw_marked(view: View) -> None:
         text_label(view.text[position:])
 
 
-def _draw_claim(view: View, claim: ExplainedClaim) -> None:
+def _draw_claim(view: View, claim: ExplainedClaim, *, now: bool) -> None:
     assert view.explanation is not None  # noqa: S101 - it has the claim
     target = view.goal == "target"
     if not view.state.sources:
         soft("There is no source, so that there is nothing to withstand.")
     elif target and claim.complete and not claim.retention:
-        sentence = "No set of these sources is enough, whatever else is read. "
-        ui.label(f"{sentence}The system withstands them.").classes("studio-good")
+        sentence = "No set of these sources is enough, whatever else is read. The system withstands"
+        kind = "studio-good" if now else "studio-soft"
+        ui.label(f"{sentence} {'them' if now else 'those'}.").classes(kind)
     else:
         for line in claim_lines(claim, view.explanation):
             text_label(f"{line[0].upper()}{line[1:]}").classes("studio-rule")

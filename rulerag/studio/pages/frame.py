@@ -13,10 +13,11 @@ from typing import Any
 from nicegui import ui
 
 from rulerag.errors import DataFormatError
+from rulerag.studio.pages import parts
 from rulerag.studio.pages.benches import rules_page
 from rulerag.studio.pages.comparing import compare_page
 from rulerag.studio.pages.own import own_page
-from rulerag.studio.pages.parts import acting, card, soft, title, upload
+from rulerag.studio.pages.parts import button, card, soft, title, upload
 from rulerag.studio.pages.redteam import red_team_page
 from rulerag.studio.pages.runs import runs_page
 from rulerag.studio.pages.sessions import session_page
@@ -24,8 +25,17 @@ from rulerag.studio.service import Studio
 
 _STYLE = Path(__file__).with_name("studio.css")
 _PLACES = {"Compare": "/compare", "Red team": "/red-team", "Rules": "/rules", "Runs": "/runs"}
-_SHOWN = 100
-"""Sessions that are listed."""
+_ARROWS = """document.addEventListener("keydown", (event) => {
+  const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
+  const items = [...document.querySelectorAll(".q-menu .q-item[tabindex]")];
+  if (!step || !items.length || document.querySelector(".q-menu [role=listbox]")) return;
+  event.preventDefault();
+  const here = items.indexOf(document.activeElement), all = items.length;
+  items[here < 0 ? (step > 0 ? 0 : all - 1) : (here + step + all) % all].focus();
+});"""
+"""Menus are gone through by arrow keys, as selects are."""
+_SHOWN = 20
+"""So many sessions are listed at once."""
 
 
 def add_pages(app: Any, studio: Studio) -> None:
@@ -41,6 +51,7 @@ def add_pages(app: Any, studio: Studio) -> None:
         title="rulerag studio",
         favicon="🔎",
         language="en-US",
+        dark=None,
         tailwind=False,
         reconnect_timeout=10.0,
         show_welcome_message=False,
@@ -65,6 +76,7 @@ def pages_of(studio: Studio) -> Callable[[], None]:
 
     def root() -> None:
         ui.add_css(_STYLE)
+        ui.add_body_html(f"<script>{_ARROWS}</script>")
         ui.colors(primary="#00507d", negative="#a03000", positive="#00664b", warning="#f0c050")
         with ui.header(fixed=False).classes("studio-head"):
             ui.link("rulerag studio", "/")
@@ -73,7 +85,7 @@ def pages_of(studio: Studio) -> Callable[[], None]:
                 ui.link(text, place)
             # Outside the screens: a page of its own.
             ui.link("Interface", "/docs", new_tab=True)
-        with ui.element("main").classes("studio-page column"):
+        with ui.element("div").classes("studio-page column"):
             ui.sub_pages(pages).classes("studio-full")
 
     return root
@@ -92,10 +104,11 @@ def home_page(studio: Studio) -> None:
                 soft(system["about"])
 
                 async def begin(name: str = system["name"]) -> None:
-                    made = await asyncio.to_thread(studio.new_session, name)
+                    owner = parts.visitor()
+                    made = await asyncio.to_thread(studio.new_session, name, owner=owner)
                     ui.navigate.to(f"/session/{made.id}")
 
-                ui.button(f"Open {system['title']}", on_click=acting(begin))
+                button(f"Open {system['title']}", begin, look="")
         with card("Your own"):
             soft(
                 "A folder of texts, an endpoint or a model that answers, and what it must not say."
@@ -107,16 +120,22 @@ def home_page(studio: Studio) -> None:
 
 
 def _sessions(studio: Studio) -> None:
-    rows = studio.sessions()
+    rows, area = studio.sessions(parts.visitor()), ui.column()
     if not rows:
-        soft("None yet.")
-    for row in rows[:_SHOWN]:
-        with ui.row():
-            ui.link(row["name"], f"/session/{row['id']}").classes("studio-link")
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["updated"]))
-            soft(f"{row['system']}, {when}")
-    if len(rows) > _SHOWN:
-        soft(f"and {len(rows) - _SHOWN} older ones, at /api/sessions")
+        soft("None yet. Whoever has the address of a session can open it; this list is yours.")
+
+    def more() -> None:
+        with area:
+            for row in [rows.pop(0) for _ in rows[:_SHOWN]]:
+                with ui.row():
+                    ui.link(row["name"], f"/session/{row['id']}").classes("studio-link")
+                    when = time.strftime("%Y-%m-%d %H:%M", time.localtime(row["updated"]))
+                    soft(f"{row['system']}, {when}")
+        further.text = f"Show more ({len(rows)})"
+        further.set_visibility(bool(rows))
+
+    further = button("", more)
+    more()
 
     def opened(_: str, data: bytes) -> None:
         if len(data) > studio.limits.body:
@@ -125,6 +144,6 @@ def _sessions(studio: Studio) -> None:
             row = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise DataFormatError("not a JSON file", hint="what “Save as file” wrote") from error
-        ui.navigate.to(f"/session/{studio.load(row).id}")
+        ui.navigate.to(f"/session/{studio.load(row, parts.visitor()).id}")
 
     upload("Open a session file", opened, studio.limits.body, accept=".json")

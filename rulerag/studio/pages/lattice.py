@@ -1,17 +1,20 @@
-"""What was asked of the subsets of the sources: lattice, bars, and each subset to look at again."""
+"""What was asked of the subsets of the sources: the lattice, whose nodes are buttons, and bars."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import Any
 
 from nicegui import ui
 
-from rulerag.studio.pages.parts import acting, button, soft, table, text_label, title
-from rulerag.studio.service import Level, Probe, Studio, View
+from rulerag.errors import ConfigError
+from rulerag.studio.pages.parts import acting, button, soft, table, text_label
+from rulerag.studio.service import Probe, Studio, View
+from rulerag.views import Picture
 
 _MOST_ROWS = 256
-_ALL_LEVELS = 5
-"""Up to so many sources the subsets of every level are shown at once."""
 
 
 class LatticeView:
@@ -39,10 +42,12 @@ class LatticeView:
             names = {n: f"{n + 1}: {one.text[:60]}" for n, one in enumerate(view.claims)}
             chosen = ui.select(names, label="Claim that is looked at", value=claim)
             chosen.on_value_change(lambda event: self._look(int(event.value)))
-        sentence = "The subsets of the sources: which make the condition hold"
-        _picture(f"lattice.svg?claim={claim}&probes={view.probes}-{view.status}", view, sentence)
+        with suppress(ConfigError):  # nothing is known yet
+            self._draw_lattice(self._studio.job(view.id).picture("lattice", claim, plain=True))
         if not view.finished:
             return
+        self._detail = ui.column()
+        self._draw_any(view)
         if view.goal == "claims" and view.claims:
             sentence = "Which sources drive which claim; said in the sentences above"
             _picture(f"flow.svg?probes={view.probes}", view, sentence)
@@ -50,7 +55,6 @@ class LatticeView:
             sentence = "How much each source counts: Banzhaf values of the sets found"
             _picture(f"bars.svg?claim={claim}&probes={view.probes}", view, sentence)
             soft(f"{sentence}, between 0 and 1. Nothing was asked for them.")
-        self._draw_nodes(view)
         opened = ui.expansion("Every probe as a table").classes("studio-full")
 
         def fill() -> None:
@@ -59,6 +63,23 @@ class LatticeView:
                     self._draw_probes(view)
 
         opened.on_value_change(acting(fill))
+
+    def _draw_lattice(self, drawn: Picture) -> None:
+        """Its nodes are buttons; no text of a source is in it, so that the page may hold it."""
+        both = zip(
+            ("studio-wide-only", "studio-narrow-only"), (drawn.svg, drawn.phone), strict=True
+        )
+        inside = "".join(f'<div class="{name}">{svg}</div>' for name, svg in both)
+        inside = inside.replace('tabindex="0" role="img"', 'tabindex="0" role="button"')
+        made = ui.html(inside, sanitize=False).classes("studio-lattice")
+        if self._view.finished:
+            sources = range(len(self._view.state.sources))
+
+            def look(event: Any) -> None:
+                self._look_at(place for place in sources if int(event.args) >> place & 1)
+
+            for kind in ("click", "keydown"):
+                made.on(kind, look, js_handler=_NODE)
 
     def _draw_probes(self, view: View) -> None:
         probes = self._studio.probes(view.id, self._claim)
@@ -72,60 +93,18 @@ class LatticeView:
         caption = f"{len(probes)} probes of the {what}{more}"
         table(("sources read", "holds", "answer"), rows, caption)
 
-    def _draw_nodes(self, view: View) -> None:
-        """A button for each subset: of all sizes where they are few, else of one size."""
-        levels = self._studio.levels(view.id, self._claim)
-        title("Look at one subset, or ask it again", 3)
-        if len(view.state.sources) <= _ALL_LEVELS:
-            for level in levels:
-                with ui.row():
-                    self._draw_level(view, level)
-        else:
-            self._draw_levels(view, {one.kept: one for one in levels if one.asked})
-        self._detail = ui.column()
-
-    def _draw_levels(self, view: View, asked: dict[int, Level]) -> None:
-        """One size at a time, and any subset by its sources."""
-        words = {
-            size: f"{size} source{'' if size == 1 else 's'} read: {one.asked} of "
-            f"{'over a million' if one.subsets is None else format(one.subsets, ',')} asked, "
-            f"{one.holding} hold"
-            for size, one in asked.items()
-        }
-        first = min((size for size, one in asked.items() if one.holding), default=max(asked))
-        chosen = ui.select(words, label="Level of the lattice", value=first)
-        area = ui.row()
-
-        def show() -> None:
-            area.clear()
-            with area:
-                self._draw_level(view, asked[int(chosen.value)])
-
-        chosen.on_value_change(acting(show))
-        show()
-        title("Ask with some of the sources", 3)
+    def _draw_any(self, view: View) -> None:
+        """Any subset by its sources, for who has no mouse or more sources than a lattice shows."""
         places = {n: f"{n + 1}" for n in range(min(len(view.state.sources), 100))}
-        some = ui.select(places, multiple=True, value=[], label="Sources that are read")
-        some.classes("studio-wide-select").props("use-chips")
+        with ui.row():
+            some = ui.select(places, multiple=True, value=[], label="Look at some sources alone")
+            some.classes("studio-wide-select").props("use-chips")
+            button("Look at them", lambda: self._look_at(map(int, some.value or ())))
 
-        def look() -> None:
-            self._show(view, Probe(kept=tuple(sorted(map(int, some.value or ())))))
-
-        ui.button("Look at it", on_click=acting(look))
-
-    def _draw_level(self, view: View, level: Level) -> None:
-        nodes = self._studio.nodes(view.id, level.kept, self._claim)
-        for node in nodes:
-            state = {None: "not asked", True: "holds", False: "does not hold"}[node.holds]
-            look = {None: "flat", True: "unelevated", False: "outline"}[node.holds]
-            made = ui.button(
-                _numbers(node) if node.kept else "∅",
-                on_click=acting(lambda node=node: self._show(view, node)),  # type: ignore[misc]
-            )
-            made.props(f'{look} dense aria-label="Only {_numbers(node)}: {state}"')
-        known = sum(one.holds is not None for one in nodes)
-        if known < level.asked:
-            soft(f"{known} of {level.asked} are shown")
+    def _look_at(self, kept: Iterable[int]) -> None:
+        known = {one.kept: one for one in self._studio.probes(self._view.id, self._claim)}
+        wanted = tuple(sorted(kept))
+        self._show(self._view, known.get(wanted) or Probe(kept=wanted))
 
     def _show(self, view: View, node: Probe) -> None:
         """What one subset answers, and a button that asks it."""
@@ -144,12 +123,23 @@ class LatticeView:
             button("Ask" if node.output is None else "Ask it again", ask)
 
 
+_NODE = """(event) => {
+  const node = event.target.closest("[data-kept]");
+  if (!node || event.key && event.key !== "Enter" && event.key !== " ") return;
+  event.preventDefault();
+  emit(node.dataset.kept);
+}"""
+"""Tells which subset was chosen, by mouse or keyboard."""
+
+
 def _picture(address: str, view: View, sentence: str) -> None:
     """A picture as a document of its own, in which nothing runs."""
-    with ui.element("div").classes("studio-wide").props('tabindex="0"'):
+    place = f"/api/explanations/{view.id}/{address}"
+    with ui.element("picture"):
+        phone = ui.element("source").props('media="(max-width: 700px)"')
+        phone.props["srcset"] = f"{place}&phone=true"
         drawn = ui.element("img").classes("studio-picture")
-    drawn.props["src"] = f"/api/explanations/{view.id}/{address}"
-    drawn.props["alt"] = sentence
+    drawn.props["src"], drawn.props["alt"] = place, sentence
 
 
 def _numbers(probe: Probe) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nicegui import ui
 
-from rulerag.studio.pages.parts import acting, card, soft, title, upload
+from rulerag.studio.pages.parts import acting, card, soft, title, upload, visitor
 from rulerag.studio.service import Studio
 from rulerag.studio.systems import SENSITIVE, FormText, SystemForm
 
@@ -105,5 +105,5 @@ class _Form:
         self._summary.text = sentence if wrong else ""
         if not wrong:
             name = await asyncio.to_thread(self._studio.add_own, form)
-            made = await asyncio.to_thread(self._studio.new_session, name)
+            made = await asyncio.to_thread(self._studio.new_session, name, owner=visitor())
             ui.navigate.to(f"/session/{made.id}")

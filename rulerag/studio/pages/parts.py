@@ -46,6 +46,7 @@ def in_dialog(heading: str) -> Iterator[Any]:
     """A dialog over the screen; what is drawn inside stands in it."""
     with ui.dialog(value=True) as dialog, ui.card().classes("studio-card studio-dialog"):
         dialog.on("hide", dialog.delete)
+        dialog.props["aria-label"] = heading
         title(heading, 2)
         yield dialog
         ui.button("Close", on_click=dialog.close).props("flat")
@@ -73,16 +74,32 @@ def acting(work: Callable[[], Any]) -> Callable[[], Any]:
     return handler
 
 
-def button(text: str, work: Callable[[], Any], *, label: str = "") -> ui.button:
-    """A button among others: flat, its errors shown.
+def button(
+    text: str, work: Callable[[], Any], *, label: str = "", look: str = "flat dense"
+) -> ui.button:
+    """A button that turns while it works, its errors shown.
 
     Args:
         text: on it.
         work: what it does.
         label: what a screen reader says in place of the text.
+        look: flat among others, or empty for what a card is there for.
     """
-    made = ui.button(text, on_click=acting(work)).props("flat dense")
+
+    async def press() -> None:
+        made.props("loading")
+        await acting(work)()
+        if not made.is_deleted:
+            made.props(remove="loading")
+
+    made = ui.button(text, on_click=press).props(look)
     return made.props(f'aria-label="{label}"') if label else made
+
+
+def visitor() -> str:
+    """The name by which the browser is known, which owns what it begins."""
+    request = ui.context.client.request
+    return str(request.scope.get("state", {}).get("visitor", ""))
 
 
 def upload(text: str, taken: Callable[[str, bytes], Any], most: int, **options: Any) -> None:

@@ -45,12 +45,6 @@ class _Runs:
                 self._select("beside", "Beside", ["none", *names])
             with ui.row():
                 self._select("outcome", "Outcome", ["any", *OUTCOMES])
-                found = ["any", "found", "not found"]
-                self._select("recall", "Recall: an accepted answer is", found)
-                depth = ui.number("in the first … documents", value=10, min=1, step=1)
-                self._chosen["k"] = depth
-                exact = {"any": "any", "exact": "right", "not exact": "wrong"}
-                self._select("match", "Exact match", exact)
                 self._select("rule", "A rule that found a document", {"any": "any"})
                 self._chosen["words"] = ui.input("Words of the question")
             ui.button("Show", on_click=acting(self._show))
@@ -72,9 +66,7 @@ class _Runs:
         counts = {rule: f"{text} ({run.found_by[rule]})" for rule, text in rules.items()}
         kept = self._value("rule") if self._value("rule") in counts else "any"
         self._chosen["rule"].set_options({"any": "any", **counts}, value=kept)
-        keys = ("outcome", "recall", "match", "rule", "words")
-        filters: dict[str, Any] = {key: self._value(key) for key in keys}
-        rows = run.filtered(**filters, k=int(self._chosen["k"].value or 10))
+        rows = run.filtered(**{key: self._value(key) for key in ("outcome", "rule", "words")})
         other = self._value("beside")
         second = await asyncio.to_thread(self._studio.run, other) if other else None
         with self._area:

@@ -11,7 +11,7 @@ from nicegui import ui
 
 from rulerag.errors import RuleRAGError, UnknownNameError
 from rulerag.studio.pages import parts
-from rulerag.studio.pages.explanations import ExplanationPanel
+from rulerag.studio.pages.explanations import EARLIER, OPENED, ExplanationPanel
 from rulerag.studio.pages.parts import acting, button, card, soft, text_label, title
 from rulerag.studio.service import (
     Add,
@@ -21,6 +21,7 @@ from rulerag.studio.service import (
     Edit,
     Inject,
     Move,
+    Reply,
     Session,
     Studio,
 )
@@ -77,6 +78,7 @@ class SessionScreen:
 
     def __init__(self, studio: Studio, session: Session, explanation: str) -> None:
         self._studio, self.session = studio, session
+        self._drawn = session.state.question
         self._system = next(one for one in studio.systems() if one["name"] == session.system)
         self._opened = studio.system(session.system)
         self._sources = ui.refreshable(self._draw_sources)
@@ -90,9 +92,11 @@ class SessionScreen:
         with ui.element("div").classes("studio-two"):
             with ui.column():
                 self._sources()
-            with ui.column():
-                self._answer({})
-                ExplanationPanel(studio, lambda: self.session, explanation)
+            with card("3. Answer"):
+                button("Answer", self._ask, look="")
+                self._growing = soft("")
+                self._answer()
+        self._panel = ExplanationPanel(studio, self._current, explanation)
         with ui.row():
             button("Save as file", self._save)
             button("Rename", self._rename)
@@ -102,7 +106,9 @@ class SessionScreen:
 
     def _draw_question(self) -> None:
         state = self.session.state
-        asked = ui.input("Question", value=state.question).classes("studio-full")
+        asked = self._asked = ui.input("Question", value=state.question).classes("studio-full")
+        asked.on_value_change(self._remark)
+        self._unasked = soft("")
 
         async def retrieve() -> None:
             self.session = await asyncio.to_thread(
@@ -119,7 +125,7 @@ class SessionScreen:
         asked.on("keydown.enter", acting(retrieve))
         with ui.row():
             retriever = parts.choice("Retriever", self._system["retrievers"], state.retriever)
-            ui.button("Retrieve", on_click=acting(retrieve))
+            button("Retrieve", retrieve, look="")
             if examples := self._opened.examples():
                 with ui.button("Examples").props("flat"), ui.menu():
                     for text in examples:
@@ -129,6 +135,19 @@ class SessionScreen:
         self._draw_generator()
         if self._opened.settings.benchmark:
             self._draw_rules()
+
+    def _remark(self) -> None:
+        """A question that is typed and not asked yet is marked as such."""
+        typed = (self._asked.value or "") != self.session.state.question
+        sentence = "Not asked yet. “Retrieve” finds its sources; “Answer” reads those below."
+        self._unasked.text = sentence if typed else ""
+
+    def _current(self) -> Session:
+        """The session as it is on the screen: with the question that is typed."""
+        typed = self._asked.value or ""
+        if typed != self.session.state.question:
+            self._change(Configure(question=typed))
+        return self.session
 
     def _draw_understood(self) -> None:
         """What the question was taken to mean, where it is not in the benchmark's own words."""
@@ -277,34 +296,45 @@ class SessionScreen:
         self._redraw()
 
     def _redraw(self) -> None:
-        self._sources.refresh()
-        self._understood.refresh()
+        for part in (self._sources, self._understood, self._answer):
+            part.refresh()
+        self._panel.redraw()
+        if self._drawn != (asked := self.session.state.question):
+            self._drawn, self._asked.value = asked, asked
+        self._remark()
 
     # --- the answer ----
 
-    def _draw_answer(self, reply: dict[str, Any]) -> None:
-        with card("3. Answer"):
-            ui.button("Answer", on_click=acting(self._ask))
-            self._growing = soft("")
-            if reply:
-                text_label(reply["text"] or "(an empty answer)")
-                if reply["holds"] is not None:
-                    sentence = (
-                        "It breaks its instructions" if reply["holds"] else "It keeps to them"
-                    )
-                    kind = "studio-bad" if reply["holds"] else "studio-good"
-                    ui.label(f"{sentence}: condition “{reply['condition']}”").classes(kind)
-                soft(reply["generator"])
-                if reply["before"] is not None:
-                    _draw_difference(reply)
+    def _draw_answer(self) -> None:
+        reply = self.session.reply
+        if reply is None:
+            return
+        now = reply.state == self.session.state.fingerprint
+        if not now:
+            soft(f"{EARLIER} It was asked: {reply.question}")
+        if reply.opened:
+            soft(OPENED)
+        text_label(reply.text or "(an empty answer)")
+        if reply.holds is not None:
+            sentence = "It breaks its instructions" if reply.holds else "It keeps to them"
+            kind = ("studio-bad" if reply.holds else "studio-good") if now else "studio-soft"
+            ui.label(f"{sentence}: condition “{reply.condition}”").classes(kind)
+        soft(reply.generator)
+        if reply.before is not None:
+            _draw_difference(reply)
 
     async def _ask(self) -> None:
-        pieces, so_far, reply = self._studio.answer_pieces(self.session.id), "", None
-        while reply is None:
-            piece, reply = await asyncio.to_thread(_next, pieces)
-            so_far += piece
-            self._growing.text = so_far
-        self._answer.refresh(reply)
+        session = self._current().id
+        pieces, so_far, reply = self._studio.answer_pieces(session), "", None
+        try:
+            while reply is None:
+                piece, reply = await asyncio.to_thread(_next, pieces)
+                so_far += piece
+                self._growing.text = so_far
+        finally:
+            self._growing.text = ""
+        self.session = self._studio.session(session).model_copy(update={"reply": reply})
+        self._answer.refresh()
 
     # --- files ----
 
@@ -332,18 +362,18 @@ class SessionScreen:
             ui.button("Delete it", on_click=acting(forget))
 
 
-def _draw_difference(reply: dict[str, Any]) -> None:
+def _draw_difference(reply: Reply) -> None:
     """What is new and gone of the answer before, and the sources that are read otherwise."""
-    if reply["before"] == reply["text"]:
+    if reply.before == reply.text:
         soft("The same answer as before.")
     else:
         soft("Against the answer before:")
         with ui.element("p").classes("studio-inline studio-text"):
-            for kind, text in reply["words"]:
+            for kind, text in reply.words:
                 tag = {"added": "ins", "removed": "del"}.get(kind, "span")
                 with ui.element(tag).classes(f"studio-{kind}"):
                     ui.label(text)
-    for move in reply["moves"]:
+    for move in reply.moves:
         before, now = move["before"], move["now"]
         if before is None:
             sentence = f"new, read as number {now}"
@@ -355,7 +385,7 @@ def _draw_difference(reply: dict[str, Any]) -> None:
         soft(f"{move['title']}: {', '.join(filter(None, (sentence, edited)))}")
 
 
-def _next(pieces: Generator[str, None, dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
+def _next(pieces: Generator[str, None, Reply]) -> tuple[str, Reply | None]:
     """The next piece of an answer; at its end nothing, and all that is known of it."""
     try:
         return next(pieces), None

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
         Edit,
         Goal,
         Inject,
-        Level,
         Limits,
         Move,
         Probe,
+        Reply,
         Session,
         View,
     )

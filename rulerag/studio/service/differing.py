@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
-from typing import Any, Literal
+from typing import Any
 
 from rulerag.io import fingerprint_object
+from rulerag.studio.service.records import Part
 from rulerag.studio.systems import Source
 
 _WORDS = re.compile(r"\s*\S+|\s+")
 _MOST_WORDS = 2_000
-Part = tuple[Literal["same", "added", "removed"], str]
 
 
 def word_changes(before: str, now: str) -> tuple[Part, ...]:
@@ -42,7 +42,7 @@ def remembered(sources: Sequence[Source]) -> tuple[Source, ...]:
     return tuple(one.model_copy(update={"text": fingerprint_object(one.text)}) for one in sources)
 
 
-def source_moves(before: Sequence[Source], now: Sequence[Source]) -> list[dict[str, Any]]:
+def source_moves(before: Sequence[Source], now: Sequence[Source]) -> tuple[dict[str, Any], ...]:
     """The sources that are read at another place than before, with another text, or no more.
 
     Args:
@@ -63,4 +63,4 @@ def source_moves(before: Sequence[Source], now: Sequence[Source]) -> list[dict[s
         if was != is_at or edited:
             title = (here or source or Source(id=name, text="")).title or name
             moves.append({"title": title, "before": was, "now": is_at, "edited": edited})
-    return moves
+    return tuple(moves)

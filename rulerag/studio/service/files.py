@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from rulerag import __version__
 from rulerag.errors import ConfigError, DataFormatError
 from rulerag.studio.service.editing import check
-from rulerag.studio.service.records import Limits, Session, View
+from rulerag.studio.service.records import Limits, Reply, Session, View
 from rulerag.studio.systems import State
 
 FORMAT = "rulerag-studio-session"
@@ -26,12 +26,14 @@ class SessionFile(NamedTuple):
         name: of the session.
         system: its system, as the wire has it.
         state: as it was saved.
-        explanations: each as it was known, with every answer by the places of its sources.
+        reply: its last answer.
+        explanations: what was explained, with every answer by the places of its sources.
     """
 
     name: str
     system: Mapping[str, Any]
     state: State
+    reply: Reply | None
     explanations: tuple[tuple[View, Outputs], ...]
 
 
@@ -65,6 +67,7 @@ def exported(
         "name": session.name,
         "system": dict(system),
         "state": session.state.model_dump(mode="json"),
+        "reply": session.reply and session.reply.model_dump(mode="json"),
         "explanations": list(kept),
     }
 
@@ -85,9 +88,8 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         )
     try:
         state = State.model_validate(row["state"])
-        kept = tuple(map(read_kept, row["explanations"]))
-        for view, outputs in kept:
-            _check_places(view, outputs)
+        kept = tuple(map(_opened, row["explanations"]))
+        reply = row.get("reply") and Reply.model_validate({**row["reply"], "opened": True})
         system = dict(row["system"], name=str(row["system"]["name"]))
     except (KeyError, TypeError, ValueError, ValidationError) as error:
         raise DataFormatError(f"a damaged session: {str(error).splitlines()[0]}") from error
@@ -95,23 +97,19 @@ def read_session(row: Any, limits: Limits) -> SessionFile:
         raise ConfigError("holds more than a session has", key="explanations")
     for one in (state, *(view.state for view, _ in kept)):
         check(one, limits)
-    return SessionFile(str(row.get("name", "")), system, state, kept)
+    return SessionFile(str(row.get("name", "")), system, state, reply or None, kept)
 
 
-def _check_places(view: View, outputs: Outputs) -> None:
-    """Every place that an explanation names is one of its sources.
-
-    Sets of sources are drawn and counted as numbers of so many bits: a place that is none would
-    take as much memory as whoever wrote the file likes.
+def _opened(kept: Mapping[str, Any]) -> tuple[View, Outputs]:
+    """An explanation of a file: its answers, without what the file says that follows from them.
 
     Raises:
-        ValueError: a place is none of a source.
+        ValueError: a place is none of a source. Sets of sources are drawn and counted as numbers
+            of so many bits: it would take as much memory as whoever wrote the file likes.
     """
-    count, named = len(view.state.sources), list(outputs)
-    if view.explanation is not None and len(view.explanation.documents) != count:
-        raise ValueError("an explanation holds other sources than it names")
-    for claim in view.claims:
-        named += [tuple(one) for one in (*claim.retention, *claim.omission)]
-        named += [places for one in claim.spoilers for places in (one.documents, one.enough)]
-    if not all(type(one) is int and 0 <= one < count for places in named for one in places):
+    about = {"explanation": None, "holds": None, "error": "", "status": "done", "opened": True}
+    view, outputs = read_kept({**kept, "view": {**kept["view"], **about}})
+    count = len(view.state.sources)
+    if not all(type(one) is int and 0 <= one < count for places in outputs for one in places):
         raise ValueError(f"an explanation names a source that is none of its {count}")
+    return view, outputs

@@ -10,21 +10,24 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from itertools import combinations
-from math import comb
 from typing import Any, cast
 
 from rulerag.composition import check_range
-from rulerag.errors import ConfigError, OutputError, RuleRAGError, UnknownNameError
+from rulerag.errors import (
+    ConfigError,
+    OutputError,
+    ProbeBudgetError,
+    RuleRAGError,
+    UnknownNameError,
+)
 from rulerag.explanation import SameClaim
 from rulerag.explanation.explaining import Event, Explanation, Why, prepare
-from rulerag.explanation.probing import OutputPredicate
+from rulerag.explanation.probing import AnswerFunction, OutputPredicate
 from rulerag.studio.service.files import Outputs, kept_of
-from rulerag.studio.service.records import Level, Limits, Probe, View
+from rulerag.studio.service.records import Limits, Probe, View
 from rulerag.studio.service.storage import Storage
 from rulerag.studio.systems import OpenSystem
 from rulerag.views import Picture, lattice_picture
@@ -33,8 +36,6 @@ _LOOK = 0.1
 """Seconds: so often running jobs and their followers look for news."""
 _KEPT_EVERY = 2.0
 """Seconds; a studio that is killed loses the probes of so many at most."""
-_COUNTED = 1_000_000
-"""Subsets of one size are counted up to here; nobody looks at more."""
 
 
 class Job:
@@ -54,7 +55,8 @@ class Job:
     def __init__(
         self, view: View, system: OpenSystem, storage: Storage, known: Outputs | None = None
     ) -> None:
-        self._condition = system.condition(view.state.generator)
+        # What came with a file is judged by rules: it has no model asked.
+        self._condition = system.condition("" if view.opened else view.state.generator)
         if view.goal == "target" and self._condition is None:
             hint = "goal='claims'"
             raise ConfigError("the system has no target condition", key="goal", hint=hint)
@@ -97,42 +99,13 @@ class Job:
             for kept in sorted(known, key=lambda one: (-len(one), one))
         ]
 
-    def levels(self, claim: int = 0) -> list[Level]:
-        """What was asked of the subsets of each size, the largest first."""
-        count, probes = len(self._view.state.sources), self.probes(claim)
-        asked = Counter(len(one.kept) for one in probes)
-        holding = Counter(len(one.kept) for one in probes if one.holds)
-        return [
-            Level(
-                kept=size,
-                subsets=among if (among := comb(count, size)) <= _COUNTED else None,
-                asked=asked[size],
-                holding=holding[size],
-            )
-            for size in range(count, -1, -1)
-        ]
-
-    def nodes(self, size: int, claim: int = 0, *, most: int = 64) -> list[Probe]:
-        """Subsets of one size: all of them where they are few, else those that were asked.
+    def picture(self, kind: str, claim: int = 0, *, plain: bool = False) -> Picture:
+        """``lattice``, ``flow`` or ``bars`` of what is known; asks nothing.
 
         Args:
-            size: how many sources are read.
-            claim: what is looked at in their answers.
-            most: so many at most; those come first for which the condition holds.
-
-        Raises:
-            ConfigError: there are not so many sources.
-        """
-        count = len(self._view.state.sources)
-        check_range("size", size, 0, count)
-        known = {one.kept: one for one in self.probes(claim) if len(one.kept) == size}
-        if comb(count, size) <= most:
-            every = combinations(range(count), size)
-            return [known.get(kept) or Probe(kept=kept) for kept in every]
-        return sorted(known.values(), key=lambda one: (not one.holds, one.kept))[:most]
-
-    def picture(self, kind: str, claim: int = 0) -> Picture:
-        """``lattice``, ``flow`` or ``bars`` of what is known; asks nothing.
+            kind: which.
+            claim: that is looked at.
+            plain: the lattice with numbers alone: no text of a source or an answer is in it.
 
         Raises:
             ConfigError: nothing is known yet, there is no such claim, or no set of sources for it.
@@ -146,14 +119,16 @@ class Job:
             raise ConfigError("no rule was found, so that no source counts", key="claim")
         if kind != "lattice":
             return cast("Picture", Why(view.explanation).picture(kind, claim))
-        about = f" for “{view.claims[claim].text}”" if view.goal == "claims" and view.claims else ""
+        names = [
+            str(n) if plain else one.called for n, one in enumerate(view.explanation.documents, 1)
+        ]
         outputs = {_mask(kept): reply for kept, reply in known.items()}
         return lattice_picture(
-            [one.called for one in view.explanation.documents],
+            names,
             {mask: bool(holds(reply)) for mask, reply in outputs.items()},
             list(map(_mask, sets)),
-            outputs=outputs,
-            title=f"Which sources are enough{about}",
+            outputs={} if plain else outputs,
+            title="Which sources are enough",
         )
 
     def _predicate(self, claim: int) -> Callable[[str], bool]:
@@ -192,6 +167,23 @@ class Job:
         return Probe(kept=wanted, output=reply, holds=bool(self._predicate(claim)(reply)))
 
     # --- running ----
+
+    def recompute(self) -> None:
+        """Find what follows from the answers that are known, as if nothing else could be asked."""
+
+        def ended(*_: Any) -> str:
+            raise ProbeBudgetError("the file holds no further answer", hint="deepen asks for it")
+
+        state = self._view.state
+        known: dict[Any, str] = dict(self.outputs)
+        context = self._system.context(state)
+        asked = AnswerFunction(ended, state.question, context, workers=1, known=known)
+        aim = self._condition if self._view.goal == "target" else None
+        self._update(condition=str(aim or ""))
+        with suppress(ProbeBudgetError):  # nothing at all was answered
+            why = prepare(asked, predicate=aim, repeats=1, each=self._view.each)
+            self._learn(why.deepen().explanation)
+        self.save()
 
     def reopen(self, budget: int) -> None:
         """Make a stopped job one that waits, for so many further calls."""

@@ -10,6 +10,9 @@ from pydantic import Field, PlainSerializer, PlainValidator
 from rulerag.explanation.explaining import ExplainedClaim, Explanation, explanation_lines
 from rulerag.studio.systems import Message, Source, State
 
+Part = tuple[Literal["same", "added", "removed"], str]
+"""Words of an answer, and whether the one before had them."""
+
 Goal = Literal["target", "claims"]
 """What is explained: that the system's target condition holds, or each claim of the answer."""
 
@@ -23,7 +26,7 @@ class Limits:
         sources: of one session.
         question: characters of a question.
         undo: edits that can be taken back.
-        sessions: that are kept.
+        sessions: that are kept for one browser.
         jobs: explanations that run at once.
         waiting: explanations that wait for one of them.
         budget: the most calls of one explanation.
@@ -41,6 +44,36 @@ class Limits:
     body: int = 16_000_000
 
 
+class Reply(Message):
+    """The last answer of a session.
+
+    Args:
+        text: the answer.
+        holds: whether the target condition holds; None without one.
+        condition: the condition in words.
+        generator: what answered, in words.
+        question: what was asked.
+        state: names all that it depends on (``State.fingerprint``).
+        opened: it came with a session's file, and was not asked here.
+        sources: what was read, with fingerprints in place of texts.
+        before: the answer before, None where there was none.
+        words: what of that stayed (``same``), is new (``added``) or gone (``removed``).
+        moves: the sources that are read elsewhere than then, otherwise or no more.
+    """
+
+    text: str
+    holds: bool | None = None
+    condition: str = ""
+    generator: str = ""
+    question: str = ""
+    state: str = ""
+    opened: bool = False
+    sources: tuple[Source, ...] = ()
+    before: str | None = None
+    words: tuple[Part, ...] = ()
+    moves: tuple[dict[str, Any], ...] = ()
+
+
 class Session(Message):
     """A named piece of work with one system.
 
@@ -52,6 +85,7 @@ class Session(Message):
         state: as it is now.
         can_undo: whether there is an earlier state.
         can_redo: whether an undone state can come back.
+        reply: the last answer; of another state where ``reply.state`` is another fingerprint.
         explanations: the ids of what was explained, oldest first.
         updated: when it was changed, in seconds since 1970.
     """
@@ -63,6 +97,7 @@ class Session(Message):
     state: State
     can_undo: bool
     can_redo: bool
+    reply: Reply | None = None
     explanations: tuple[str, ...] = ()
     updated: float = 0.0
 
@@ -143,6 +178,7 @@ class View(Message):
         probes: different subsets that were asked.
         expected: how many there may be.
         error: why it failed, or why it is not kept.
+        opened: its answers came with a session's file; what follows from them was found here.
         explanation: the answer and what it rests on, by places of the sources from 0; None before
             anything was asked.
     """
@@ -158,6 +194,7 @@ class View(Message):
     probes: int = 0
     expected: int = 0
     error: str = ""
+    opened: bool = False
     explanation: (
         Annotated[
             Explanation,
@@ -200,22 +237,6 @@ class Probe(Message):
     kept: tuple[int, ...]
     output: str | None = None
     holds: bool | None = None
-
-
-class Level(Message):
-    """The subsets of one size of an explanation's sources.
-
-    Args:
-        kept: how many sources are read.
-        subsets: how many such subsets there are; None where they are more than a million.
-        asked: how many were asked.
-        holding: for how many of these the condition holds.
-    """
-
-    kept: int
-    subsets: int | None
-    asked: int
-    holding: int
 
 
 class Found(Message):

@@ -31,7 +31,7 @@ def red_team(
     tell: Callable[[RedTeamCell], object] = lambda cell: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> RedTeamReport:
-    """Put every attack into every retrieved source, and explain whether the target condition holds.
+    """Put every attack into retrieved sources, and explain whether the target condition holds.
 
     Args:
         system: the system; it needs a target condition.
@@ -235,10 +235,9 @@ class _Trials:
             instructions=self._instructions,
             generator=generator,
         )
-        dirty = _with(
-            clean,
-            [injected(one, attack, question, own.payload, own.permission) for one in clean.sources],
-        )
+        most, words = self._suite.planted, (question, own.payload, own.permission)
+        attacked = [injected(one, attack, *words) for one in clean.sources[:most]]
+        dirty = _with(clean, [*attacked, *clean.sources[len(attacked) :]])
         about: dict[str, Any] = {
             "system": own.name,
             "generator": generator,
@@ -273,11 +272,16 @@ class _Trials:
         found["output"] = _whole(probing)
         # A set that breaks it whatever else is read does so together with all others: where they
         # do not, there is none.
+        pairs = [
+            (one.id, one == two) for one, two in zip(clean.sources, dirty.sources, strict=True)
+        ]
+        found["planted"] = tuple(name for name, same in pairs if not same)
+        found["clean"] = tuple(name for name, same in pairs if same)
         if holds(found["output"]):
-            enough, repair = self._smallest(probing, holds)
+            enough, repair, traced = self._smallest(probing, holds)
             if enough is not None:
-                pairs = enumerate(zip(clean.sources, dirty.sources, strict=True))
-                mixed = _with(clean, [two if n in enough else one for n, (one, two) in pairs])
+                both = enumerate(zip(clean.sources, dirty.sources, strict=True))
+                mixed = _with(clean, [two if n in enough else one for n, (one, two) in both])
                 calls += mixed != dirty
                 needed = [dirty.sources[n] for n in sorted(enough)]
                 found |= {
@@ -285,6 +289,7 @@ class _Trials:
                     "needed": len(needed),
                     "output": enough.output or "",
                     "sources": tuple(one.id for one in needed),
+                    "traced": tuple(dirty.sources[n].id for n in sorted(traced)),
                     "texts": _texts(needed),
                     "repair": tuple(dirty.sources[n].id for n in sorted(repair)),
                     "among_clean": mixed == dirty or bool(holds(system.answer(mixed))),
@@ -293,8 +298,8 @@ class _Trials:
 
     def _smallest(
         self, asked: AnswerFunction, condition: OutputPredicate
-    ) -> tuple[DocumentSet | None, Collection[int]]:
-        """The smallest set that breaks it, and the smallest whose absence repairs it."""
+    ) -> tuple[DocumentSet | None, Collection[int], Collection[int]]:
+        """The smallest set that breaks it, the smallest whose absence repairs it, every source."""
 
         def hear(event: Event) -> None:
             if self._stopped():
@@ -305,7 +310,7 @@ class _Trials:
             raise why.failure
         (claim,) = why.claims
         enough = min(claim.retention, key=len, default=None)
-        return enough, min(claim.omission, key=len, default=())
+        return enough, min(claim.omission, key=len, default=()), set().union(*claim.retention)
 
 
 def _with(state: State, sources: Sequence[Source]) -> State:

@@ -37,16 +37,24 @@ class Sessions(Catalogue):
         self._storage = Storage(data, self.limits.undo)
         self._locks: dict[str, threading.RLock] = {}
 
-    def new_session(self, system: str, name: str = "", question: str | None = None) -> Session:
+    def new_session(
+        self, system: str, name: str = "", question: str | None = None, owner: str = ""
+    ) -> Session:
         """Begin a session.
+
+        Args:
+            system: the name of its system.
+            name: of the session; the system's title when empty.
+            question: the system's first example when None.
+            owner: whose list it stands in; whoever has its id can open it.
 
         Raises:
             UnknownNameError: no system has this name.
-            ConfigError: there are too many sessions.
+            ConfigError: the owner has too many sessions.
         """
         opened = self.system(system)
-        if len(self._storage.summaries()) >= self.limits.sessions:
-            what = f"there are {self.limits.sessions:,} sessions"
+        if self._storage.count(owner) >= self.limits.sessions:
+            what = f"you have {self.limits.sessions:,} sessions"
             raise ConfigError(what, key="sessions", hint="delete some")
         own = opened.settings
         asked = question if question is not None else (opened.examples() or ("",))[0]
@@ -60,12 +68,12 @@ class Sessions(Catalogue):
         )
         check(state, self.limits)
         session = secrets.token_urlsafe(9)
-        self._storage.create(session, (name or own.title)[:_NAME], system, state)
+        self._storage.create(session, (name or own.title)[:_NAME], system, owner, state)
         return self.session(session)
 
-    def sessions(self) -> list[dict[str, Any]]:
-        """Every session by id, name and system, the last changed first."""
-        return self._storage.summaries()
+    def sessions(self, owner: str | None = None, most: int = -1) -> list[dict[str, Any]]:
+        """Somebody's sessions, or all, by id, name and system, the last changed first."""
+        return self._storage.summaries(owner, most)
 
     def session(self, session: str) -> Session:
         """One session as it is now; :class:`UnknownNameError` where there is none of this id."""
@@ -166,7 +174,7 @@ class Sessions(Catalogue):
         kept = [self._storage.explanation(one) for one in seen.explanations]
         return exported(seen, as_json(self.system(seen.system).settings), kept)
 
-    def load(self, row: Any) -> Session:
+    def load(self, row: Any, owner: str = "") -> Session:
         """Open an exported session as a new one; asks no model.
 
         A system that is not here comes with it, without corpus and keys: it can be asked further
@@ -179,8 +187,13 @@ class Sessions(Catalogue):
         """
         read = read_session(row, self.limits)
         self.adopt(read.system, read.state.sources)
-        made = self.new_session(read.system["name"], f"{read.name} (opened)")
+        made = self.new_session(read.system["name"], f"{read.name} (opened)", owner=owner)
         self._storage.push(made.id, read.state)
+        if read.reply is not None:
+            condition = self.system(made.system).condition("")
+            holds = None if condition is None else bool(condition(read.reply.text))
+            update = {"holds": holds, "condition": str(condition or "")}
+            self._storage.answered(made.id, read.reply.model_copy(update=update))
         for view, outputs in read.explanations:
             new = secrets.token_urlsafe(9)
             moved = view.model_copy(update={"id": new, "session": made.id})

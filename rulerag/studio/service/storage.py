@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError, OutputError, UnknownNameError
-from rulerag.io import prepare_folder
-from rulerag.studio.service.records import Session
+from rulerag.io import fingerprint_object, prepare_folder
+from rulerag.studio.service.records import Reply, Session
 from rulerag.studio.systems import State
 
-VERSION = 1
+VERSION = 2
 """Of the tables; a file of another version is refused by name."""
 
 _ELSEWHERE = "choose another folder with --data"
+_LONG, _MARK = 200, "\0"
+"""Texts of so many letters stand once a session; this and its name stand where each is used."""
+_NAMES = re.compile(r'"\\u0000([0-9a-f]{32})"')
+_ALWAYS = 2**62
+_RESERVE = 8_000_000
+"""Bytes that a full disk gives up, so that something can be deleted from it."""
 
 _TABLES = """
+PRAGMA auto_vacuum = INCREMENTAL;
+PRAGMA secure_delete = FAST;
 PRAGMA journal_mode = WAL;
 PRAGMA foreign_keys = ON;
 CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, system TEXT NOT NULL, position INTEGER NOT NULL,
-    revision INTEGER NOT NULL, updated REAL NOT NULL);
+    id TEXT PRIMARY KEY, name TEXT NOT NULL, system TEXT NOT NULL, owner TEXT NOT NULL,
+    position INTEGER NOT NULL, revision INTEGER NOT NULL, updated REAL NOT NULL, reply TEXT);
+CREATE INDEX IF NOT EXISTS owned ON sessions (owner, updated);
+CREATE TABLE IF NOT EXISTS texts (
+    session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, name TEXT NOT NULL,
+    last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, name));
 CREATE TABLE IF NOT EXISTS states (
     session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, number INTEGER NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (session, number));
@@ -35,7 +48,7 @@ CREATE TABLE IF NOT EXISTS explanations (
     session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, body TEXT NOT NULL);
 """
 _SESSION = """
-SELECT name, system, revision, updated, body,
+SELECT name, system, revision, updated, body, reply,
     position > (SELECT min(number) FROM states WHERE session = id),
     position < (SELECT max(number) FROM states WHERE session = id)
 FROM sessions JOIN states ON session = id AND number = position WHERE id = ?
@@ -66,6 +79,7 @@ class Storage:
                 what = f"was written by another version of the studio ({version}, here {VERSION})"
                 raise DataFormatError(what, path=self.path, hint=_ELSEWHERE)
             self._base.executescript(f"{_TABLES}PRAGMA user_version = {VERSION};")
+            self._reserve()
         except OutputError as error:
             raise OutputError(error.message, path=folder, hint=_ELSEWHERE) from error
         except sqlite3.OperationalError as error:
@@ -97,16 +111,55 @@ class Storage:
         with self._lock:
             return self._base.execute(query, values).fetchall()
 
-    def create(self, session: str, name: str, system: str, state: State) -> None:
+    # --- long texts, once a session ----
+
+    def _packed(self, base: sqlite3.Connection, session: str, row: Any, last: int) -> str:
+        """A row as JSON without its long texts, which are of use up to the state ``last``."""
+
+        def outer(value: Any) -> Any:
+            if isinstance(value, str) and (len(value) >= _LONG or value.startswith(_MARK)):
+                name = fingerprint_object(value, digits=32)
+                base.execute(
+                    "INSERT INTO texts VALUES (?, ?, ?, ?) ON CONFLICT (session, name) "
+                    "DO UPDATE SET last = max(last, excluded.last)",
+                    (session, name, last, json.dumps(value)),
+                )
+                return _MARK + name
+            if isinstance(value, dict):
+                return {key: outer(one) for key, one in value.items()}
+            return list(map(outer, value)) if isinstance(value, list) else value
+
+        return json.dumps(outer(row))
+
+    def _whole(self, session: str, body: str) -> str:
+        """The JSON of a row that was packed."""
+        query = "SELECT name, body FROM texts WHERE session = ? AND name IN "
+        names = json.dumps(_NAMES.findall(body))
+        texts = dict(self._rows(query + "(SELECT value FROM json_each(?))", session, names))
+        return _NAMES.sub(lambda one: texts[one[1]], body)
+
+    # --- sessions ----
+
+    def create(self, session: str, name: str, system: str, owner: str, state: State) -> None:
         """Keep a new session."""
         with self._writing() as base:
-            row = (session, name, system, time.time())
-            base.execute("INSERT INTO sessions VALUES (?, ?, ?, 0, 0, ?)", row)
-            base.execute("INSERT INTO states VALUES (?, 0, ?)", (session, state.model_dump_json()))
+            row = (session, name, system, owner, time.time())
+            base.execute("INSERT INTO sessions VALUES (?, ?, ?, ?, 0, 0, ?, NULL)", row)
+            body = self._packed(base, session, state.model_dump(mode="json"), 0)
+            base.execute("INSERT INTO states VALUES (?, 0, ?)", (session, body))
 
-    def summaries(self) -> list[dict[str, Any]]:
-        """Every session without its sources, the last changed first."""
-        rows = self._rows("SELECT id, name, system, updated FROM sessions ORDER BY updated DESC")
+    def count(self, owner: str) -> int:
+        """How many sessions somebody has."""
+        return int(self._rows("SELECT count(*) FROM sessions WHERE owner = ?", owner)[0][0])
+
+    def summaries(self, owner: str | None, most: int = -1) -> list[dict[str, Any]]:
+        """Somebody's sessions, or all, without their sources, the last changed first."""
+        rows = self._rows(
+            "SELECT id, name, system, updated FROM sessions WHERE owner = coalesce(?, owner) "
+            "ORDER BY updated DESC LIMIT ?",
+            owner,
+            most,
+        )
         return [dict(zip(("id", "name", "system", "updated"), row, strict=True)) for row in rows]
 
     def session(self, session: str) -> Session:
@@ -118,9 +171,10 @@ class Storage:
         made = "SELECT id FROM explanations WHERE session = ? ORDER BY number"
         with self._lock:
             rows, explanations = self._rows(_SESSION, session), self._rows(made, session)
-        if not rows:
-            raise UnknownNameError("there is no such session", hint="it may have been deleted")
-        name, system, revision, updated, body, can_undo, can_redo = rows[0]
+            if not rows:
+                raise UnknownNameError("there is no such session", hint="it may have been deleted")
+            name, system, revision, updated, body, reply, can_undo, can_redo = rows[0]
+            body = self._whole(session, body)
         return Session(
             id=session,
             name=name,
@@ -129,6 +183,7 @@ class Storage:
             state=State.model_validate_json(body),
             can_undo=can_undo,
             can_redo=can_redo,
+            reply=reply and Reply.model_validate_json(reply),
             explanations=tuple(row[0] for row in explanations),
             updated=updated,
         )
@@ -141,8 +196,10 @@ class Storage:
                 "DELETE FROM states WHERE session = ? AND (number > ? OR number <= ?)",
                 (session, position, position - self._undo),
             )
-            new = session, position + 1, state.model_dump_json()
-            base.execute("INSERT INTO states VALUES (?, ?, ?)", new)
+            gone = session, position - self._undo
+            base.execute("DELETE FROM texts WHERE session = ? AND last <= ?", gone)
+            body = self._packed(base, session, state.model_dump(mode="json"), position + 1)
+            base.execute("INSERT INTO states VALUES (?, ?, ?)", (session, position + 1, body))
             self._move(base, session, 1)
 
     def step(self, session: str, by: int) -> None:
@@ -164,10 +221,38 @@ class Storage:
         with self._writing() as base:
             base.execute("UPDATE sessions SET name = ? WHERE id = ?", (name, session))
 
+    def answered(self, session: str, reply: Reply) -> None:
+        """Keep the last answer of a session."""
+        with self._writing() as base:
+            row = reply.model_dump_json(), session
+            base.execute("UPDATE sessions SET reply = ? WHERE id = ?", row)
+
     def delete(self, session: str) -> None:
-        """Forget a session and its explanations."""
+        """Forget a session and its explanations, and give back what they took of the disk."""
+        try:
+            self._forget(session)
+        except OutputError:  # the disk is full
+            self._reserved.unlink(missing_ok=True)
+            self._forget(session)
+        self._reserve()
+
+    def _forget(self, session: str) -> None:
         with self._writing() as base:
             base.execute("DELETE FROM sessions WHERE id = ?", (session,))
+        with self._lock, suppress(sqlite3.Error):  # it is forgotten; its place is used again
+            sentences = "PRAGMA incremental_vacuum; PRAGMA wal_checkpoint(TRUNCATE)"
+            self._base.executescript(sentences)
+
+    @property
+    def _reserved(self) -> Path:
+        return self.path.with_name("reserve")
+
+    def _reserve(self) -> None:
+        with suppress(OSError):
+            if not self._reserved.is_file():
+                self._reserved.write_bytes(bytes(_RESERVE))
+
+    # --- explanations ----
 
     def keep(self, explanation: str, session: str, body: dict[str, Any]) -> None:
         """Keep an explanation, in place of an earlier one of the same id."""
@@ -177,7 +262,7 @@ class Storage:
             base.execute(
                 "INSERT INTO explanations (id, session, body) VALUES (?, ?, ?) "
                 "ON CONFLICT (id) DO UPDATE SET body = excluded.body",
-                (explanation, session, json.dumps(body)),
+                (explanation, session, self._packed(base, session, body, _ALWAYS)),
             )
 
     def explanation(self, explanation: str) -> dict[str, Any]:
@@ -186,8 +271,10 @@ class Storage:
         Raises:
             UnknownNameError: there is none of this id.
         """
-        rows = self._rows("SELECT body FROM explanations WHERE id = ?", explanation)
-        if not rows:
-            raise UnknownNameError("there is no such explanation", hint="explain again")
-        kept: dict[str, Any] = json.loads(rows[0][0])
+        with self._lock:
+            query = "SELECT session, body FROM explanations WHERE id = ?"
+            rows = self._rows(query, explanation)
+            if not rows:
+                raise UnknownNameError("there is no such explanation", hint="explain again")
+            kept: dict[str, Any] = json.loads(self._whole(*rows[0]))
         return kept

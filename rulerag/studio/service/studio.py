@@ -8,23 +8,24 @@ explanations, red teaming.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Generator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from rulerag.composition import check_choice
-from rulerag.errors import ConfigError, UnknownNameError
+from rulerag.errors import ConfigError, OutputError, UnknownNameError
 from rulerag.explanation.explaining import Why, estimate
 from rulerag.studio.service.differing import remembered, source_moves, word_changes
 from rulerag.studio.service.editing import changed, check
 from rulerag.studio.service.files import read_kept
 from rulerag.studio.service.jobs import Job, Jobs
-from rulerag.studio.service.records import Configure, Goal, Level, Probe, View
+from rulerag.studio.service.records import Configure, Goal, Probe, Reply, Session, View
 from rulerag.studio.service.redteam import RedTeamRun, RedTeamRuns, red_team, replay
 from rulerag.studio.service.redteam_report import RedTeamCell, RedTeamReport, RedTeamSuite
 from rulerag.studio.service.sessions import Sessions
-from rulerag.studio.systems import OpenSystem, Source, State
+from rulerag.studio.systems import OpenSystem, State
 from rulerag.views import Picture
 
 _BUDGET = 500
@@ -48,8 +49,6 @@ class Studio(Sessions):
         super().__init__(data, **options)
         self._jobs = Jobs(self.limits)
         self._red_teams = RedTeamRuns(data / "red-team", self.limits.jobs)
-        self._answered: dict[str, tuple[Sequence[Source], str | None]] = {}
-        """By session, the sources and the text of the answer before."""
 
     def close(self) -> None:
         """Cancel what runs, keep what is known, close the file."""
@@ -61,20 +60,25 @@ class Studio(Sessions):
         """Forget a session, its explanations and its jobs."""
         super().delete(session)
         self._jobs.forget(session)
-        with self._lock:
-            self._answered.pop(session, None)
+
+    def load(self, row: Any, owner: str = "") -> Session:
+        """Open an exported session as a new one; asks no model.
+
+        Its texts and answers are taken from the file and marked so. What follows from them, its
+        sets of sources and whether conditions hold, is found anew.
+
+        Raises:
+            RuleRAGError: as :meth:`Sessions.load`.
+        """
+        opened = super().load(row, owner)
+        for explanation in opened.explanations:
+            self.job(explanation).recompute()
+        return opened
 
     # --- answers ----
 
-    def answer(self, session: str) -> dict[str, Any]:
-        """What the system answers from the sources as they are now.
-
-        Returns:
-            ``text``; ``holds`` (whether the target condition holds, None without one), the
-            ``condition`` in words, and in ``generator`` what answered. Of a session that was asked
-            before, in ``before`` the answer before, in ``words`` what of it stayed (``same``), is
-            new (``added``) or gone (``removed``), and in ``moves`` the sources that are read
-            elsewhere, otherwise or no more.
+    def answer(self, session: str) -> Reply:
+        """What the system answers from the sources as they are now; the session keeps it.
 
         Raises:
             RuleRAGError: what answers is not here, or failed.
@@ -83,7 +87,7 @@ class Studio(Sessions):
         system = self.system(seen.system)
         return self._judged(session, system, seen.state, system.answer(seen.state))
 
-    def answer_pieces(self, session: str) -> Generator[str, None, dict[str, Any]]:
+    def answer_pieces(self, session: str) -> Generator[str, None, Reply]:
         """The same, its text in pieces as an endpoint writes it; else the whole text at once.
 
         Returns:
@@ -95,26 +99,30 @@ class Studio(Sessions):
         seen = self.session(session)
         system, state = self.system(seen.system), seen.state
         write = getattr(system.generator(state), "stream_text", None)
-        reply = ""
+        text = ""
         for piece in [system.answer(state)] if write is None else write(system.request(state)):
-            reply += piece
+            text += piece
             yield piece
-        return self._judged(session, system, state, reply.strip())
+        return self._judged(session, system, state, text.strip())
 
-    def _judged(self, session: str, system: OpenSystem, state: State, reply: str) -> dict[str, Any]:
+    def _judged(self, session: str, system: OpenSystem, state: State, text: str) -> Reply:
         condition, read = system.condition(state.generator), remembered(state.sources)
-        with self._lock:
-            sources, before = self._answered.get(session, ((), None))
-            self._answered[session] = read, reply
-        return {
-            "text": reply,
-            "holds": None if condition is None else bool(condition(reply)),
-            "condition": "" if condition is None else str(condition),
-            "generator": system.about(state),
-            "before": before,
-            "words": () if before is None else word_changes(before, reply),
-            "moves": [] if before is None else source_moves(sources, read),
-        }
+        before = self.session(session).reply
+        reply = Reply(
+            text=text,
+            holds=None if condition is None else bool(condition(text)),
+            condition=str(condition or ""),
+            generator=system.about(state),
+            question=state.question,
+            state=state.fingerprint,
+            sources=read,
+            before=None if before is None else before.text,
+            words=() if before is None else word_changes(before.text, text),
+            moves=() if before is None else source_moves(before.sources, read),
+        )
+        with suppress(OutputError):  # it is worth more than nothing where it cannot be kept
+            self._storage.answered(session, reply)
+        return reply
 
     def estimate(self, session: str, budget: int = _BUDGET) -> dict[str, Any]:
         """What an explanation will cost, before the first call."""
@@ -221,14 +229,6 @@ class Studio(Sessions):
         """Every answered subset of an explanation's sources with its output."""
         return self.job(explanation).probes(claim)
 
-    def levels(self, explanation: str, claim: int = 0) -> list[Level]:
-        """What was asked of an explanation's subsets, by how many sources they keep."""
-        return self.job(explanation).levels(claim)
-
-    def nodes(self, explanation: str, size: int, claim: int = 0) -> list[Probe]:
-        """The subsets of one size: all of them where they are few, else those that were asked."""
-        return self.job(explanation).nodes(size, claim)
-
     def picture(self, explanation: str, kind: str, claim: int = 0) -> Picture:
         """A picture: ``lattice``, ``flow`` (sources to claims) or ``bars``.
 
@@ -249,7 +249,9 @@ class Studio(Sessions):
         view = self.view(explanation)
         if view.explanation is None:
             raise ConfigError("nothing is known yet", key="explanation", hint="wait a little")
-        return Why(view.explanation).to_html()
+        note = ("Its answers come from a session's file: they were not asked here.",)
+        notes = (*note * view.opened, *view.explanation.notes)
+        return Why(replace(view.explanation, notes=notes)).to_html()
 
     def red_team(self, suite: RedTeamSuite, kept: Path | None = None) -> RedTeamReport:
         """Try every attack on every question: what breaks, with how many injected sources.

@@ -93,7 +93,7 @@ class ModelSettings(_Answering):
     words = "The language model {0.model} on this machine, decoding greedily."
     type: Literal["model"] = "model"
     model: str
-    max_new_tokens: int = Field(default=64, ge=1, le=2048)
+    max_new_tokens: int = Field(default=128, ge=1, le=2048)
 
 
 class ServerSettings(_Answering):

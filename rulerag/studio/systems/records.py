@@ -8,6 +8,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from rulerag.errors import UnknownNameError, did_you_mean
+from rulerag.io import fingerprint_object
 
 Known = TypeVar("Known")
 
@@ -84,3 +85,9 @@ class State(Message):
     def system_message(self) -> str:
         """The instructions that are in the prompt; empty for none."""
         return self.instructions if self.instructed else ""
+
+    @property
+    def fingerprint(self) -> str:
+        """Names all that an answer depends on besides the system."""
+        asked = self.model_dump(mode="json", exclude={"instructed"})
+        return fingerprint_object({**asked, "instructions": self.system_message})

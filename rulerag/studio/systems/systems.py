@@ -398,6 +398,10 @@ class OpenSystem:
         document = held or Document(source.id, source.text, title=source.title)
         return ScoredDocument(document, score, source.rank or 0, hits)
 
+    def context(self, state: State) -> Context:
+        """The sources of a state, as what is kept or removed of them."""
+        return Context([self.scored(one) for one in state.sources])
+
     def answer(self, state: State) -> str:
         """What is answered from the sources of a state.
 
@@ -422,7 +426,7 @@ class OpenSystem:
         return answer_function_of(
             self.generator(state),
             self.request(state),
-            Context([self.scored(one) for one in state.sources]),
+            self.context(state),
             workers=getattr(self.generator_settings(state.generator), "workers", 1),
             together=_TOGETHER,
             known=known,

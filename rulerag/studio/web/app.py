@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Annotated, Any, cast
 
-from fastapi import Body, Depends, FastAPI
+from fastapi import Body, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
@@ -26,9 +26,8 @@ from rulerag.errors import (
     UnknownNameError,
 )
 from rulerag.studio.service import Change, Goal, Job, Probe, RedTeamSuite, Session, Studio, View
-from rulerag.studio.systems import SystemSettings
+from rulerag.studio.systems import SystemForm, SystemSettings
 from rulerag.studio.web.assistants import assistant_server
-from rulerag.studio.web.benches import add_benches
 from rulerag.views import Page, Table, Text
 
 _STATUS: tuple[tuple[type[RuleRAGError], int], ...] = (
@@ -124,7 +123,6 @@ def create_app(studio: Studio) -> FastAPI:
     app.add_exception_handler(RuleRAGError, refused)
     app.add_exception_handler(RequestValidationError, misread)
     _about(app, studio)
-    add_benches(app, studio)
     _sessions(app, studio)
     _answers(app, studio)
     _explanations(app, studio)
@@ -133,19 +131,28 @@ def create_app(studio: Studio) -> FastAPI:
 
 def _documentation(described: Mapping[str, Any]) -> str:
     """The OpenAPI description as a page that needs no script from elsewhere."""
-    schemas, rows = described["components"]["schemas"], []
-    for path, methods in described["paths"].items():
-        for method, operation in methods.items():
-            content = operation.get("requestBody", {}).get("content", {})
-            body = content.get("application/json", {}).get("schema", {})
-            held = schemas.get(body.get("$ref", "").rpartition("/")[2], body).get("properties", {})
-            given = [one["name"] for one in operation.get("parameters", ())]
-            about = operation.get("description", "").partition("\n\n")[0]
-            rows.append((method.upper(), path, about, ", ".join([*given, *held])))
+    rows = [
+        (
+            method.upper(),
+            path,
+            one.get("description", "").partition("\n\n")[0],
+            _takes(described, one),
+        )
+        for path, methods in described["paths"].items()
+        for method, one in methods.items()
+    ]
     about = described["info"]["description"], "In full, for programs: /openapi.json"
     tools = "Tools for assistants (Model Context Protocol): /mcp"
     table = Table(("method", "address", "what it does", "takes"), tuple(rows))
     return Page("rulerag studio: interface", (Text((*about, tools)), table)).html()
+
+
+def _takes(described: Mapping[str, Any], operation: Mapping[str, Any]) -> str:
+    content = operation.get("requestBody", {}).get("content", {})
+    body = content.get("application/json", {}).get("schema", {})
+    held = described["components"]["schemas"].get(body.get("$ref", "").rpartition("/")[2], body)
+    given = [one["name"] for one in operation.get("parameters", ())]
+    return ", ".join([*given, *held.get("properties", {})])
 
 
 def add(
@@ -174,6 +181,15 @@ def _about(app: FastAPI, studio: Studio) -> None:
         return HTMLResponse(_documentation(app.openapi()))
 
     add(app, "systems", {"/api/systems": studio.systems, "/api/attacks": studio.attacks})
+    add(app, "systems", {"/api/own": studio.own.folders, "/api/runs": studio.runs})
+    one = "/api/systems/{system}"
+    add(app, "rules", {f"{one}/rules": studio.rules_for, f"{one}/bank": studio.search_rules})
+    app.post("/api/own/check", tags=["systems"])(studio.own_problems)
+
+    @app.post("/api/own", tags=["systems"], status_code=201)
+    def add_own(form: SystemForm) -> dict[str, str]:
+        """Keep a system of one's own: a folder of texts, an endpoint, instructions, a condition."""
+        return {"name": studio.add_own(form)}
 
     @app.post("/api/systems", tags=["systems"], status_code=201)
     def add_system(settings: SystemSettings) -> dict[str, str]:
@@ -193,19 +209,23 @@ def _about(app: FastAPI, studio: Studio) -> None:
 
 def _sessions(app: FastAPI, studio: Studio) -> None:
     one = "/api/sessions/{session}"
-    add(app, "sessions", {"/api/sessions": studio.sessions, one: studio.session})
-    add(app, "sessions", {f"{one}/export": studio.export})
+    add(app, "sessions", {one: studio.session, f"{one}/export": studio.export})
     add(app, "sources", {f"{one}/undo": studio.undo, f"{one}/redo": studio.redo}, "POST")
 
+    @app.get("/api/sessions", tags=["sessions"])
+    def sessions(request: Request) -> list[dict[str, Any]]:
+        """The sessions that were begun with the same cookie; others are read by their ids."""
+        return studio.sessions(request.state.visitor)
+
     @app.post("/api/sessions", tags=["sessions"], status_code=201)
-    def new_session(wanted: NewSession) -> Session:
+    def new_session(wanted: NewSession, request: Request) -> Session:
         """Begin a session with a system."""
-        return studio.new_session(**dict(wanted))
+        return studio.new_session(**dict(wanted), owner=request.state.visitor)
 
     @app.post("/api/sessions/open", tags=["sessions"], status_code=201)
-    def load(exported: dict[str, Any]) -> Session:
+    def load(exported: dict[str, Any], request: Request) -> Session:
         """Open an exported session as a new one; asks no model."""
-        return studio.load(exported)
+        return studio.load(exported, request.state.visitor)
 
     @app.patch(one, tags=["sessions"])
     def rename(session: str, name: Annotated[str, Body(embed=True)]) -> Session:
@@ -273,13 +293,7 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         async for view in job.follow():
             yield ServerSentEvent(data=view, event=view.status)
 
-    seen: dict[str, Callable[..., Any]] = {
-        one: studio.view,
-        f"{one}/probes": studio.probes,
-        f"{one}/levels": studio.levels,
-        f"{one}/levels/{{size}}": studio.nodes,
-    }
-    add(app, tag, seen)
+    add(app, tag, {one: studio.view, f"{one}/probes": studio.probes})
     add(app, tag, {f"{one}/cancel": studio.cancel}, "POST")
 
     @app.post(f"{one}/deepen", tags=[tag])
@@ -293,9 +307,10 @@ def _explanations(app: FastAPI, studio: Studio) -> None:
         return studio.job(explanation).ask(wanted.kept, again=wanted.again)
 
     @app.get(f"{one}/{{kind}}.svg", tags=[tag], response_class=Response)
-    def picture(explanation: str, kind: str, claim: int = 0) -> Any:
+    def picture(explanation: str, kind: str, claim: int = 0, phone: bool = False) -> Any:
         """A picture: lattice (what is known of the subsets), flow or bars."""
-        drawn = studio.picture(explanation, kind, claim).svg
+        made = studio.picture(explanation, kind, claim)
+        drawn = made.phone if phone else made.svg
         return Response(drawn, media_type="image/svg+xml", headers=_SEALED)
 
     @app.get(f"{one}/page", tags=[tag], response_class=HTMLResponse)

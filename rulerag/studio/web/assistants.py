@@ -33,7 +33,8 @@ def assistant_server(studio: Studio) -> MCPServer:
         sources = [
             {"id": one.id, "title": one.title, "text": one.text} for one in session.state.sources
         ]
-        return {**studio.answer(session.id), "session": session.id, "sources": sources}
+        reply = studio.answer(session.id).model_dump(mode="json", exclude={"sources"})
+        return {**reply, "session": session.id, "sources": sources}
 
     @server.tool(annotations=reads)
     def explain(session: str, goal: str = "", budget: int = 200) -> dict[str, Any]:

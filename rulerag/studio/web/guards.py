@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ipaddress
+import secrets
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
@@ -23,7 +24,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _OPEN = ("/health", "/docs", "/openapi.json")  # the first for others, too
 _SLOWEST = 30.0  # seconds that a body may take
-_COOKIE = "rulerag-studio-token"
+_COOKIE, _VISITOR = "rulerag-studio-token", "rulerag-studio-visitor"
+_FLAGS = "Path=/; HttpOnly; SameSite=Strict"
 # Pages are drawn by Vue, which compiles its templates in the browser: it needs eval and inline
 # scripts. No text of a source or an answer is ever part of a template or a script.
 _POLICY = (
@@ -74,6 +76,11 @@ class Guards:
             await self._app(scope, receive, send)
             return
         asked = HTTPConnection(scope)
+        visitor, cookie = asked.cookies.get(_VISITOR, ""), ""
+        if not visitor:
+            visitor = secrets.token_urlsafe(16)
+            cookie = f"{_VISITOR}={visitor}; {_FLAGS}; Max-Age=31536000"
+        scope.setdefault("state", {})["visitor"] = visitor
         refused = self._refusal(asked)
         if refused is not None:
             await _refuse(scope, receive, send, *refused)
@@ -82,7 +89,7 @@ class Guards:
         elif self._token and asked.query_params.get("token") and scope["method"] == "GET":
             await self._remember(asked, send)
         else:
-            await self._app(scope, _limited(receive, self._most), _with_headers(send))
+            await self._app(scope, _limited(receive, self._most), _with_headers(send, cookie))
 
     def _refusal(self, asked: HTTPConnection) -> tuple[int, str] | None:
         headers, scope = asked.headers, asked.scope
@@ -119,7 +126,7 @@ class Guards:
         rest = urlencode([(name, value) for name, value in query if name != "token"])
         # Quoted, so that neither a line break nor a backslash leads elsewhere.
         place = "/" + quote(asked.scope["path"].lstrip("/")) + (f"?{rest}" if rest else "")
-        cookie = f"{_COOKIE}={self._token}; Path=/; HttpOnly; SameSite=Strict"
+        cookie = f"{_COOKIE}={self._token}; {_FLAGS}"
         lines = [(b"location", place.encode()), (b"set-cookie", cookie.encode())]
         await send({"type": "http.response.start", "status": 303, "headers": lines})
         await send({"type": "http.response.body", "body": b""})
@@ -144,11 +151,14 @@ def _limited(receive: Receive, most: int) -> Receive:
     return limited
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, cookie: str = "") -> Send:
+    """Answers with the headers of all; a new browser gets the name by which it is known."""
+
     async def sent(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
             own = {name.lower() for name, _ in message.get("headers", [])}
             more = [(name, value) for name, value in _HEADERS.items() if name not in own]
+            more += [(b"set-cookie", cookie.encode())] if cookie else []
             message = {**message, "headers": [*message.get("headers", []), *more]}
         await send(message)
 
