@@ -26,9 +26,9 @@ BUDGETS = {
     "rulerag/composition": 570,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_540,
-    "rulerag/explanation": 6_510,
+    "rulerag/explanation": 6_520,
     "rulerag/extraction": 1_120,
-    "rulerag/generation": 3_190,
+    "rulerag/generation": 3_210,
     "rulerag/integrations": 690,
     "rulerag/kg": 3_290,
     "rulerag/linking": 3_110,
@@ -40,10 +40,10 @@ BUDGETS = {
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,
     "rulerag/texts": 280,
-    "rulerag/views": 940,
+    "rulerag/views": 945,
     "training": 3_630,
-    "benchmarks": 7_500,
-    "tests": 31_030,
+    "benchmarks": 7_700,
+    "tests": 31_420,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

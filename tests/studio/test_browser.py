@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -238,6 +238,80 @@ def test_a_set_by_keyboard_alone(running: str, browser: Any) -> None:
     press("Explain the break")
     page.wait_for_selector("text=Rests on")
     page.close()
+
+
+USE_CASES = [
+    ("Finance", "Make an exception", 2, "Weak reader"),
+    ("Software", "Make an exception", 1, "Weak reader"),
+    ("Employees", "Already public", 3, "Weak reader"),
+]
+"""Those of the paper (Rorseth et al. 2025, RUBEN, section 3), each to its one minimal set."""
+
+
+def _use_case(page: Any, system: str, attack: str, sources: int, reader: str) -> None:
+    """Ask, attack the first sources, answer, explain, and look at one node of the lattice."""
+    page.click(f"text=Open {system}")
+    page.wait_for_selector("text=1. Ask")
+    page.get_by_role("combobox", name="What answers").click()
+    page.get_by_role("option", name=reader).click()
+    page.get_by_role("button", name="Retrieve").click()
+    page.wait_for_selector("text=2. Sources (5)")
+    for number in range(1, sources + 1):
+        page.get_by_role("button", name=f"Attack source {number}").click()
+        page.get_by_text(attack, exact=True).click()
+        page.wait_for_function(
+            "count => document.querySelectorAll('.studio-tag').length === 2 * count", arg=number
+        )
+    page.get_by_role("button", name="Answer", exact=True).click()
+    page.wait_for_selector("text=/It breaks its instructions|It keeps to them/", timeout=60_000)
+    page.get_by_role("button", name="Explain the break").click()
+    page.wait_for_selector("text=Certain: all 32 combinations", timeout=180_000)
+    page.locator('[data-kept="31"]:visible').click()
+    page.wait_for_selector("text=Read: ")
+
+
+@pytest.mark.parametrize(("system", "attack", "sources", "reader"), USE_CASES)
+def test_a_use_case_of_the_paper(
+    running: str, browser: Any, system: str, attack: str, sources: int, reader: str
+) -> None:
+    visit = Visit(browser, running)
+    _use_case(visit.page, system, attack, sources, reader)
+    assert visit.page.locator(".studio-bad >> text=It breaks its instructions").is_visible()
+    needed = visit.page.get_by_text(f"Sources needed: {sources}.")
+    assert needed.is_visible() and visit.wrong == []
+    minimal = (1 << sources) - 1
+    drawn = visit.page.locator(f'[data-kept="{minimal}"]:visible path.least')
+    assert drawn.count() == 1
+    visit.page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.models
+@pytest.mark.parametrize(("system", "attack", "sources", "reader"), USE_CASES)
+def test_a_use_case_of_the_paper_with_a_model(
+    tmp_path: Path,
+    browser: Any,
+    pretrained: Callable[[str], Path],
+    system: str,
+    attack: str,
+    sources: int,
+    reader: str,
+) -> None:
+    """What a small model does is not known; what is shown has to fit what it answered."""
+    pretrained("smollm2-135m-instruct")
+    with process_of(tmp_path, "--without-token") as (_, url):
+        visit = Visit(browser, url)
+        _use_case(visit.page, system, attack, sources, "SmolLM2 135M")
+        page = visit.page
+        explanation = page.get_by_role("link", name="Link to this").get_attribute("href")
+        view = httpx.get(f"{url}/api/explanations/{explanation.rpartition('/')[2]}").json()
+        reply = httpx.get(f"{url}/api/sessions/{view['session']}").json()["reply"]
+        assert (view["status"], view["probes"]) == ("done", 32)
+        assert reply["text"] == view["explanation"]["text"]
+        assert reply["holds"] == view["holds"] == page.locator(".studio-bad").first.is_visible()
+        held = view["explanation"]["claims"][0]["retention"]
+        assert bool(held) <= view["holds"] and visit.wrong == []
+        page.close()
 
 
 @pytest.mark.slow

@@ -103,7 +103,8 @@ class _Comparison:
                 side["seen"] = view
                 side["area"].clear()
                 with side["area"]:
-                    soft(f"{view.status}, {len(view.state.sources)} sources, {view.probes} probes")
+                    about = f"{len(view.state.sources)} sources, {view.probes} probes"
+                    soft(f"{view.status}: {view.state.question} ({about})")
                     draw_claims(view)
 
 

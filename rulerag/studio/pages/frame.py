@@ -13,6 +13,7 @@ from typing import Any
 from nicegui import ui
 
 from rulerag.errors import DataFormatError
+from rulerag.io import read_text
 from rulerag.studio.pages import parts
 from rulerag.studio.pages.benches import rules_page
 from rulerag.studio.pages.comparing import compare_page
@@ -23,17 +24,8 @@ from rulerag.studio.pages.runs import runs_page
 from rulerag.studio.pages.sessions import session_page
 from rulerag.studio.service import Studio
 
-_STYLE = Path(__file__).with_name("studio.css")
+_STYLE, _SCRIPT = (Path(__file__).with_name(f"studio.{kind}") for kind in ("css", "js"))
 _PLACES = {"Compare": "/compare", "Red team": "/red-team", "Rules": "/rules", "Runs": "/runs"}
-_ARROWS = """document.addEventListener("keydown", (event) => {
-  const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-  const items = [...document.querySelectorAll(".q-menu .q-item[tabindex]")];
-  if (!step || !items.length || document.querySelector(".q-menu [role=listbox]")) return;
-  event.preventDefault();
-  const here = items.indexOf(document.activeElement), all = items.length;
-  items[here < 0 ? (step > 0 ? 0 : all - 1) : (here + step + all) % all].focus();
-});"""
-"""Menus are gone through by arrow keys, as selects are."""
 _SHOWN = 20
 """So many sessions are listed at once."""
 
@@ -76,7 +68,7 @@ def pages_of(studio: Studio) -> Callable[[], None]:
 
     def root() -> None:
         ui.add_css(_STYLE)
-        ui.add_body_html(f"<script>{_ARROWS}</script>")
+        ui.add_body_html(f"<script>{read_text(_SCRIPT)}</script>")
         ui.colors(primary="#00507d", negative="#a03000", positive="#00664b", warning="#f0c050")
         with ui.header(fixed=False).classes("studio-head"):
             ui.link("rulerag studio", "/")

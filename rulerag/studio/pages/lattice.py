@@ -79,7 +79,7 @@ class LatticeView:
                 self._look_at(place for place in sources if int(event.args) >> place & 1)
 
             for kind in ("click", "keydown"):
-                made.on(kind, look, js_handler=_NODE)
+                made.on(kind, look, js_handler="(event) => chosenNode(event, emit)")
 
     def _draw_probes(self, view: View) -> None:
         probes = self._studio.probes(view.id, self._claim)
@@ -121,15 +121,6 @@ class LatticeView:
                 reply.text = _says(new) + " The same as before." * same
 
             button("Ask" if node.output is None else "Ask it again", ask)
-
-
-_NODE = """(event) => {
-  const node = event.target.closest("[data-kept]");
-  if (!node || event.key && event.key !== "Enter" && event.key !== " ") return;
-  event.preventDefault();
-  emit(node.dataset.kept);
-}"""
-"""Tells which subset was chosen, by mouse or keyboard."""
 
 
 def _picture(address: str, view: View, sentence: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Generator
 from typing import Any
 
 from nicegui import ui
@@ -324,16 +323,15 @@ class SessionScreen:
             _draw_difference(reply)
 
     async def _ask(self) -> None:
-        session = self._current().id
-        pieces, so_far, reply = self._studio.answer_pieces(session), "", None
+        session, so_far = self._current().id, ""
+        pieces = self._studio.answer_pieces(session)
         try:
-            while reply is None:
-                piece, reply = await asyncio.to_thread(_next, pieces)
+            while isinstance(piece := await asyncio.to_thread(next, pieces), str):
                 so_far += piece
                 self._growing.text = so_far
         finally:
             self._growing.text = ""
-        self.session = self._studio.session(session).model_copy(update={"reply": reply})
+        self.session = self._studio.session(session).model_copy(update={"reply": piece})
         self._answer.refresh()
 
     # --- files ----
@@ -383,11 +381,3 @@ def _draw_difference(reply: Reply) -> None:
             sentence = f"read as number {now}, it was number {before}" if now != before else ""
         edited = "its text was changed" if move["edited"] else ""
         soft(f"{move['title']}: {', '.join(filter(None, (sentence, edited)))}")
-
-
-def _next(pieces: Generator[str, None, Reply]) -> tuple[str, Reply | None]:
-    """The next piece of an answer; at its end nothing, and all that is known of it."""
-    try:
-        return next(pieces), None
-    except StopIteration as end:
-        return "", end.value

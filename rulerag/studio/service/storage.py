@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError, OutputError, UnknownNameError
-from rulerag.io import fingerprint_object, prepare_folder
+from rulerag.io import fingerprint_object, prepare_folder, read_text
 from rulerag.studio.service.records import Reply, Session
 from rulerag.studio.systems import State
 
@@ -28,25 +28,7 @@ _ALWAYS = 2**62
 _RESERVE = 8_000_000
 """Bytes that a full disk gives up, so that something can be deleted from it."""
 
-_TABLES = """
-PRAGMA auto_vacuum = INCREMENTAL;
-PRAGMA secure_delete = FAST;
-PRAGMA journal_mode = WAL;
-PRAGMA foreign_keys = ON;
-CREATE TABLE IF NOT EXISTS sessions (
-    id TEXT PRIMARY KEY, name TEXT NOT NULL, system TEXT NOT NULL, owner TEXT NOT NULL,
-    position INTEGER NOT NULL, revision INTEGER NOT NULL, updated REAL NOT NULL, reply TEXT);
-CREATE INDEX IF NOT EXISTS owned ON sessions (owner, updated);
-CREATE TABLE IF NOT EXISTS texts (
-    session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, name TEXT NOT NULL,
-    last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, name));
-CREATE TABLE IF NOT EXISTS states (
-    session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, number INTEGER NOT NULL,
-    body TEXT NOT NULL, PRIMARY KEY (session, number));
-CREATE TABLE IF NOT EXISTS explanations (
-    number INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE,
-    session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, body TEXT NOT NULL);
-"""
+_TABLES = read_text(Path(__file__).with_name("storage.sql"))
 _SESSION = """
 SELECT name, system, revision, updated, body, reply,
     position > (SELECT min(number) FROM states WHERE session = id),

@@ -8,7 +8,7 @@ explanations, red teaming.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Generator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -87,11 +87,8 @@ class Studio(Sessions):
         system = self.system(seen.system)
         return self._judged(session, system, seen.state, system.answer(seen.state))
 
-    def answer_pieces(self, session: str) -> Generator[str, None, Reply]:
-        """The same, its text in pieces as an endpoint writes it; else the whole text at once.
-
-        Returns:
-            In the end what :meth:`answer` returns.
+    def answer_pieces(self, session: str) -> Iterator[str | Reply]:
+        """The same: its text in pieces as an endpoint writes it, then all of it.
 
         Raises:
             RuleRAGError: as :meth:`answer`.
@@ -103,7 +100,7 @@ class Studio(Sessions):
         for piece in [system.answer(state)] if write is None else write(system.request(state)):
             text += piece
             yield piece
-        return self._judged(session, system, state, text.strip())
+        yield self._judged(session, system, state, text.strip())
 
     def _judged(self, session: str, system: OpenSystem, state: State, text: str) -> Reply:
         condition, read = system.condition(state.generator), remembered(state.sources)

@@ -256,17 +256,12 @@ def _answers(app: FastAPI, studio: Studio) -> None:
     @app.get(f"{one}/answer/events", tags=["answers"], response_class=EventSourceResponse)
     def answer_events(session: str) -> Iterator[Any]:
         """The answer in pieces as it is written, then the event ``answer`` with all of it."""
-        pieces = studio.answer_pieces(session)
-        while True:
-            try:
-                piece = next(pieces)
-            except StopIteration as end:
-                yield ServerSentEvent(data=end.value, event="answer")
-                return
-            except RuleRAGError as error:  # the status has been sent already
-                yield ServerSentEvent(data=str(error), event="error")
-                return
-            yield ServerSentEvent(data=piece, event="piece")
+        try:
+            for piece in studio.answer_pieces(session):
+                event = "piece" if isinstance(piece, str) else "answer"
+                yield ServerSentEvent(data=piece, event=event)
+        except RuleRAGError as error:  # the status has been sent already
+            yield ServerSentEvent(data=str(error), event="error")
 
     @app.get(f"{one}/estimate", tags=["answers"])
     def estimate(session: str) -> dict[str, Any]:
