@@ -9,7 +9,6 @@ questions. Attacks on one question are not independent: intervals are of questio
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import tempfile
 import time
@@ -84,21 +83,22 @@ def _tried(
 
 
 def write_figures(cells: Cells, out: Path) -> None:
-    """Both tables, and every cell.
+    """Every table, and every cell.
 
     Args:
         cells: what was tried.
         out: the folder of ``redteam.json`` and ``redteam.md``.
     """
     systems = systems_table(cells)
-    by_attack = attacks_table(cells)
+    by_attack, tracing = attacks_table(cells), tracing_table(cells)
     table = "\n\n".join(
         markdown_table(list(rows[0]), [list(row.values()) for row in rows])
-        for rows in (systems, by_attack)
+        for rows in filter(None, (systems, by_attack, tracing))
     )
     sys.stdout.write(table + "\n")
     shown = [cell.model_dump(mode="json", exclude={"texts", "key"}) for cell in cells]
-    write_json(out / "redteam.json", {"systems": systems, "attacks": by_attack, "cells": shown})
+    figures = {"systems": systems, "attacks": by_attack, "tracing": tracing, "cells": shown}
+    write_json(out / "redteam.json", figures)
     write_text(out / "redteam.md", table + "\n")
 
 
@@ -124,7 +124,6 @@ def systems_table(cells: Cells) -> list[dict[str, str]]:
                 "also beside clean ones": (
                     f"{sum(bool(cell.among_clean) for cell in broken)} of {len(broken)}"
                 ),
-                **{name: f"{share:.2f}" for name, share in _detection(group).items()},
                 "repair set": _sizes([len(cell.repair) for cell in broken if cell.repair]),
                 "probes": str(sum(cell.probes for cell in group)),
             }
@@ -132,8 +131,20 @@ def systems_table(cells: Cells) -> list[dict[str, str]]:
     return rows
 
 
-def _detection(cells: Cells) -> dict[str, Any]:
-    return dict.fromkeys(("DACC", "FPR", "FNR"), math.nan) | detection(cells)
+def tracing_table(cells: Cells) -> list[dict[str, str]]:
+    """One row an attack, and one for all: attacked sources told from clean ones by minimal sets."""
+    by_attack = {name: [cell for cell in cells if cell.attack == name] for name in attacks()}
+    rows = []
+    for name, group in {**by_attack, "all": list(cells)}.items():
+        broken = [cell for cell in group if cell.broken and cell.clean]
+        if broken:
+            clean, planted = (sum(len(getattr(c, k)) for c in broken) for k in ("clean", "planted"))
+            row = {"attack": name, "breaks": str(len(broken))}
+            for blamed, words in (("sources", "smallest set"), ("traced", "every minimal set")):
+                shares = detection(broken, blamed).items()
+                row |= {f"{rate}, {words}": f"{share:.2f}" for rate, share in shares}
+            rows.append(row | {"DACC, none blamed": f"{clean / (clean + planted):.2f}"})
+    return rows
 
 
 def attacks_table(cells: Cells) -> list[dict[str, str]]:

@@ -41,8 +41,10 @@ def output_folder(path: str | Path) -> Iterator[Path]:
             there.
     """
     check_folder(path)
-    with made_folder(path) as folder, locked(folder / LOCK, folder):
+    with made_folder(path) as folder, locked(folder / LOCK, folder) as first:
         check_folder(folder)
+        for half in folder.glob(".*.part") if first else ():  # of a process that was killed
+            half.unlink(missing_ok=True)
         yield folder
 
 
@@ -59,8 +61,10 @@ def hold_folder(path: str | Path) -> Path:
 
 
 @contextmanager
-def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[None]:
+def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[bool]:
     """Hold a lock file; it is made when missing, and removed when the block ends.
+
+    Yields true where this process did not hold it before.
 
     Args:
         file: the lock file, in a folder that stands.
@@ -80,7 +84,7 @@ def locked(file: Path, place: Path, *, wait: bool = False) -> Iterator[None]:
         raise OutputError(f"cannot be written ({error.strerror})", path=place) from error
     owner = os.getpid()
     try:
-        yield
+        yield lock.lock_counter == 1
     finally:
         # Removed while it is held: who waits for it sees that it is gone. A worker that was forked
         # from the holder must leave it to the holder.

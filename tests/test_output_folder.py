@@ -48,6 +48,15 @@ def holder(folder: Path, how: str = "block") -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def test_what_a_killed_process_wrote_by_half_goes(tmp_path: Path) -> None:
+    (tmp_path / ".run.json.x1.part").write_text('{"half')
+    with output_folder(tmp_path):
+        assert not list(tmp_path.glob("*.part"))
+        (tmp_path / ".run.json.x2.part").write_text("of this process")
+        with output_folder(tmp_path):
+            assert (tmp_path / ".run.json.x2.part").exists()
+
+
 @pytest.mark.parametrize("how", ["block", "hold"])
 def test_a_second_process_is_refused_until_the_first_ends(tmp_path: Path, how: str) -> None:
     folder = tmp_path / "deep" / "run"

@@ -19,6 +19,7 @@ import pytest
 
 from rulerag.errors import ConfigError, OutputError, RuleRAGError
 from rulerag.studio.service import RedTeamCell, RedTeamReport, RedTeamSuite, Studio
+from rulerag.studio.service.redteam_report import detection
 from tests.endpoints import Server, completion, failure, wait_until
 from tests.studio.conftest import own_system, says
 
@@ -46,6 +47,22 @@ def test_the_weak_reader_breaks_and_the_strong_one_does_not(
     assert all(studio.replay(cell.model_dump()) for cell in report.broken)
     body = {"system": "finance", "generators": ["weak-reader"], "attacks": ["exception"]}
     assert web.post("/api/red-team", json=body).json()["rows"] == [weak]
+
+
+def test_minimal_sets_tell_attacked_sources_from_clean_ones(studio: Studio) -> None:
+    """The weak reader gives in to two orders: both are blamed, and nothing else."""
+    report = studio.red_team(suite(attacks=["exception"], planted=2))
+    (row,) = report.rows()
+    assert row["broken"] == 3 and [row[name] for name in ("DACC", "FPR", "FNR")] == [1, 0, 0]
+    broken = report.broken[0]
+    assert broken.planted == broken.sources == broken.traced and len(broken.clean) == 3
+    assert "1.00" in report.table().rows[0]
+    # One order is not enough, and where all are attacked nothing is left to be told from.
+    assert not studio.red_team(suite(attacks=["exception"], planted=1)).broken
+    assert "DACC" not in studio.red_team(suite(attacks=["exception"])).rows()[0]
+    blamed = broken.model_copy(update={"sources": (broken.clean[0], broken.planted[0])})
+    assert detection([blamed]) == {"DACC": 0.6, "FPR": 1 / 3, "FNR": 0.5}
+    assert detection([blamed], "traced") == {"DACC": 1, "FPR": 0, "FNR": 0}
 
 
 def test_what_breaks_without_an_attack_is_counted_and_replayed(studio: Studio) -> None:
