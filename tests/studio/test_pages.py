@@ -79,6 +79,29 @@ def test_ask_attack_explain_and_undo(studio: Studio) -> None:
     run(studio, visit)
 
 
+def test_many_sessions_are_listed_bit_by_bit(studio: Studio) -> None:
+    """Nine hundred links at once kept everybody waiting."""
+    for number in range(50):
+        studio.new_session("finance", f"Session {number}")
+
+    async def visit(user: User) -> None:
+        await user.open("/")
+        await user.should_see("Session 49")
+
+        def listed() -> int:
+            links = (one for one in user.client.elements.values() if isinstance(one, ui.link))
+            return sum(one.text.startswith("Session ") for one in links)
+
+        assert listed() == 20
+        user.find("Show more (30)").click()
+        await user.should_see("Show more (10)")
+        user.find("Show more (10)").click()
+        await user.should_see("Session 0")
+        assert listed() == 50
+
+    run(studio, visit)
+
+
 def test_texts_of_sources_stay_texts(studio: Studio) -> None:
     nasty = "<script>alert(1)</script> :onclick=alert(1) {{ 7 * 7 }}"
     session = asked_session(studio, "finance")

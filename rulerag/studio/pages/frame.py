@@ -129,13 +129,14 @@ def _sessions(studio: Studio) -> None:
     further = button("", more)
     more()
 
-    def opened(_: str, data: bytes) -> None:
+    async def opened(_: str, data: bytes) -> None:
         if len(data) > studio.limits.body:
             raise DataFormatError(f"the file is larger than {studio.limits.body:,} bytes")
         try:
             row = json.loads(data)
         except (ValueError, RecursionError) as error:
             raise DataFormatError("not a JSON file", hint="what “Save as file” wrote") from error
-        ui.navigate.to(f"/session/{studio.load(row, parts.visitor()).id}")
+        made = await asyncio.to_thread(studio.load, row, parts.visitor())
+        ui.navigate.to(f"/session/{made.id}")
 
     upload("Open a session file", opened, studio.limits.body, accept=".json")

@@ -113,8 +113,7 @@ def upload(text: str, taken: Callable[[str, bytes], Any], most: int, **options: 
     """
 
     async def hear(event: Any) -> None:
-        with errors_shown():
-            taken(event.file.name, await event.file.read())
+        await acting(partial(taken, event.file.name, await event.file.read()))()
 
     # Its own button has no name that a screen reader could say.
     made = ui.upload(

@@ -15,7 +15,7 @@ from rulerag.studio.systems import State
 
 FORMAT = "rulerag-studio-session"
 VERSION = 1
-_EXPLANATIONS, _OUTPUTS = 1_000, 1_000_000
+_EXPLANATIONS, _OUTPUTS = 1_000, 200_000
 Outputs = dict[tuple[int, ...], str]
 
 

@@ -91,6 +91,22 @@ I do not regret that it is Paris. I cannot find the year.
 """
 
 
+def test_what_is_said_of_another_than_who_is_asked_about_is_another_claim() -> None:
+    """The number of one institution is not that of another, though both are the same digits."""
+    number, asked = "555-010-7719", "What is the customer service number of Larkfield Bank?"
+    read = [
+        "The customer service number of Larkfield Bank is printed on each card of the bank.",
+        f"The directory lists Penhallow Credit Union with the customer service number {number}.",
+        "A credit union belongs to its members.",
+    ]
+    claim = SameClaim(f"The customer service number of Larkfield Bank is {number}.", asked, read)
+    for same in (number, f"It is {number}.", f"The bank Larkfield has the number {number}."):
+        assert claim(same), same
+    for other in ("Penhallow Credit Union", "the Penhallow union"):
+        assert not claim(f"The customer service number of {other} is {number}."), other
+    assert not claim(read[1])
+
+
 def test_what_gives_no_answer_is_a_refusal_and_a_denial_is_none() -> None:
     for text in REFUSALS.split("\n"):  # an empty one among them
         assert is_refusal(text), text
