@@ -23,7 +23,7 @@ from rulerag.cli.common import (
 )
 from rulerag.composition import parse_file, parse_settings
 from rulerag.console import EXIT_BAD_INPUT
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, DataError
 from rulerag.output_folder import output_folder
 
 
@@ -242,6 +242,9 @@ def studio(
     from rulerag.studio import serve
     from rulerag.studio.systems import benchmark_system
 
+    for folder in (*(dataset or ()), *(run or ())):  # said now, not when somebody opens it
+        if not folder.is_dir():
+            raise DataError("no such folder", path=folder, hint="--dataset and --run name folders")
     systems = [
         benchmark_system(one, encoders=encoder or (), readers=reader or ()) for one in dataset or ()
     ]

@@ -486,5 +486,12 @@ def test_a_key_is_sent_and_in_no_error_file_or_table(
     assert not [one for one in said if KEY in one or "OUR_KEY" in one]
 
 
+def test_folders_that_are_not_there_are_refused_at_start(tmp_path: Path) -> None:
+    for option in ("--dataset", "--run"):
+        refused = pytest.raises(AssertionError, match="nowhere: no such folder")
+        with refused, process_of(tmp_path / "data", option, str(tmp_path / "nowhere")):
+            pass
+
+
 def _files(folder: Path) -> list[Path]:
     return [file for file in folder.rglob("*") if file.is_file()]
