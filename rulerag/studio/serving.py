@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import ctypes
 import logging
 import secrets
 import socket
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rulerag.errors import ConfigError, MissingDependencyError
 from rulerag.studio.service import Studio
 from rulerag.studio.systems import SystemSettings
+
+_MOST_ARENAS = -8  # M_ARENA_MAX of malloc.h
 
 
 def serve(
@@ -57,6 +61,8 @@ def serve(
     # It logs every index at the level DEBUG, and the package of MCP shows whatever is logged.
     logging.getLogger("bm25s").setLevel(logging.WARNING)
     token = secrets.token_urlsafe(24) if guarded_by_token else None
+    with suppress(OSError, AttributeError):  # glibc keeps memory for each thread that a model had
+        ctypes.CDLL(None).mallopt(_MOST_ARENAS, 2)
     studio = Studio(data, systems=systems, runs=runs, endpoints=endpoints)
     try:
         server = uvicorn.Server(

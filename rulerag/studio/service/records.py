@@ -87,7 +87,6 @@ class Session(Message):
         can_redo: whether an undone state can come back.
         reply: the last answer; of another state where ``reply.state`` is another fingerprint.
         explanations: the ids of what was explained, oldest first.
-        updated: when it was changed, in seconds since 1970.
     """
 
     id: str
@@ -99,7 +98,6 @@ class Session(Message):
     can_redo: bool
     reply: Reply | None = None
     explanations: tuple[str, ...] = ()
-    updated: float = 0.0
 
 
 class Edit(Message):

@@ -30,7 +30,7 @@ _RESERVE = 8_000_000
 
 _TABLES = read_text(Path(__file__).with_name("storage.sql"))
 _SESSION = """
-SELECT name, system, revision, updated, body, reply,
+SELECT name, system, revision, body, reply,
     position > (SELECT min(number) FROM states WHERE session = id),
     position < (SELECT max(number) FROM states WHERE session = id)
 FROM sessions JOIN states ON session = id AND number = position WHERE id = ?
@@ -155,7 +155,7 @@ class Storage:
             rows, explanations = self._rows(_SESSION, session), self._rows(made, session)
             if not rows:
                 raise UnknownNameError("there is no such session", hint="it may have been deleted")
-            name, system, revision, updated, body, reply, can_undo, can_redo = rows[0]
+            name, system, revision, body, reply, can_undo, can_redo = rows[0]
             body = self._whole(session, body)
         return Session(
             id=session,
@@ -167,7 +167,6 @@ class Storage:
             can_redo=can_redo,
             reply=reply and Reply.model_validate_json(reply),
             explanations=tuple(row[0] for row in explanations),
-            updated=updated,
         )
 
     def push(self, session: str, state: State) -> None:

@@ -99,7 +99,6 @@ def create_app(studio: Studio) -> FastAPI:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(128))
         return assistants.session_manager.run()
 
-    tools = assistants.streamable_http_app(json_response=True).routes
     app = FastAPI(
         title="rulerag studio",
         version=__version__,
@@ -108,7 +107,7 @@ def create_app(studio: Studio) -> FastAPI:
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.router.routes.extend(tools)
+    app.router.routes.extend(assistants.streamable_http_app(json_response=True).routes)
 
     async def refused(_: Any, error: Exception) -> JSONResponse:
         status = next(code for kind, code in _STATUS if isinstance(error, kind))
