@@ -92,6 +92,8 @@ def _came_of_ctrl_c(error: BaseException | None) -> bool:
     Only what was raised *from* it: an error of the work that follows a Ctrl-C, such as a file that
     cannot be put away, is an error, and reported as one.
     """
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+    seen = set[int]()  # there are libraries that raise an error from itself
+    while error is not None and not isinstance(error, KeyboardInterrupt) and id(error) not in seen:
+        seen.add(id(error))
         error = error.__cause__
-    return error is not None
+    return isinstance(error, KeyboardInterrupt)

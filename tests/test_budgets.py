@@ -35,7 +35,7 @@ BUDGETS = {
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,
-    "rulerag/retrieval": 3_640,
+    "rulerag/retrieval": 3_920,
     "rulerag/ruleqa": 1_870,
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_630,
     "benchmarks": 7_700,
-    "tests": 31_420,
+    "tests": 31_560,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -83,7 +83,8 @@ def index(
         retriever: bm25, lucene or dense.
         dates: token, split or drop (default bm25: token, lucene: split).
         encoder: of dense retrieval: a folder or Hub name (default: the one installed).
-        kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 ….
+        kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …; or a Milvus by its
+            address or file: http://host:19530, x.db, x.db#HNSW,M=16.
         how: how texts become documents.
         quiet: no progress bars.
 

@@ -18,6 +18,7 @@ import pytest
 
 from rulerag.assembly.demo import mine_world, world_dataset
 from rulerag.console import guarded
+from rulerag.errors import RuleRAGError
 from rulerag.ruleqa import DatasetInfo
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World
@@ -226,6 +227,16 @@ def test_ctrl_c_counts_wherever_it_falls(work: str, output: str) -> None:
     assert done.returncode == 130, done.stderr
     assert done.stderr.splitlines()[-1] == "stopped"
     assert done.stdout == output
+
+
+def test_an_error_that_is_its_own_cause_is_an_error() -> None:
+    """Some libraries raise an error from itself: its causes never end."""
+
+    def work() -> None:
+        error = RuleRAGError("no server")
+        raise error from error
+
+    assert guarded(work) == 2
 
 
 @pytest.mark.timeout(0)  # which would set the same alarm

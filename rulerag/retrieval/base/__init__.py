@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     )
     from rulerag.retrieval.base.known_answers import known_answers_first
     from rulerag.retrieval.base.runs import write_run
-    from rulerag.retrieval.base.time_aware import TimeAwareRetriever, row_searcher
+    from rulerag.retrieval.base.time_aware import (
+        TimeAwareRetriever,
+        document_times,
+        row_searcher,
+    )
 else:
     __getattr__ = lazy_names(__name__)

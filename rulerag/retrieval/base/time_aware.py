@@ -189,14 +189,19 @@ class TimeAwareRetriever:
         """What the wrapped retriever finds, in rows where it can answer in rows."""
         searcher = row_searcher(self.retriever)
         if searcher is not None:
-            rows, scores = searcher.search(queries, depth)
+            # A server that knows the times leaves out what comes later, so that nothing is lost.
+            filtered = getattr(searcher, "search_until", None)
+            if filtered is None:
+                rows, scores = searcher.search(queries, depth)
+            else:
+                rows, scores = filtered(queries, depth, [self._last(query) for query in queries])
             documents, times = searcher.documents, self._times
             records: Sequence[Sequence[ScoredDocument]] = [()] * len(queries)
         else:
             lists = RetrievedRows(self.retriever)
             rows, scores = lists.search(queries, depth)
             documents, records = lists.documents, lists.found
-            times = _times_of(documents)
+            times = document_times(documents)
         for line, listed in enumerate(records):
             found = rows[line][rows[line] >= 0]
             yield _Found(found, scores[line, : len(found)], times[found], documents, listed)
@@ -204,13 +209,17 @@ class TimeAwareRetriever:
     @cached_property
     def _times(self) -> npt.NDArray[np.int64]:
         """The times of the wrapped retriever's corpus, row by row."""
-        return _times_of(self.documents)
+        return document_times(self.documents)
+
+    def _last(self, query: Query) -> int | None:
+        """The last time that a query allows; None for an undated one."""
+        return None if query.timestamp is None else query.timestamp - self.strict
 
     def _order(self, query: Query, found: _Found, count: int | None = None) -> Longs:
         """The indices of what the query's time allows, in order; the first ``count`` as found."""
-        if query.timestamp is None:
+        last = self._last(query)
+        if last is None:
             return np.arange(len(found.rows))[:count]
-        last = query.timestamp - 1 if self.strict else query.timestamp
         allowed = np.flatnonzero((found.times <= last) | (found.times == _UNDATED))[:count]
         return allowed[np.lexsort((-found.times[allowed], -found.scores[allowed]))]
 
@@ -241,10 +250,12 @@ class _Found(NamedTuple):
     records: Sequence[ScoredDocument]
 
 
-def _times_of(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
-    """The time of each document."""
+def document_times(documents: Sequence[Document]) -> npt.NDArray[np.int64]:
+    """The time of each document; before every date where it has none."""
     if isinstance(documents, StoredRecords):
         key = ["times", documents.fingerprint]
-        return remembered_arrays("datasets", key, lambda: {"t": _times_of(list(documents))})["t"]
+        return remembered_arrays("datasets", key, lambda: {"t": document_times(list(documents))})[
+            "t"
+        ]
     times = [document.timestamp for document in documents]
     return np.array([_UNDATED if time is None else time for time in times], dtype=np.int64)

@@ -6,7 +6,7 @@ states them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,6 +27,7 @@ from rulerag.retrieval.base import (
     check_manifest,
     check_threads,
     check_top_k,
+    document_times,
     latest_statements,
     new_index_folder,
 )
@@ -39,6 +40,7 @@ from rulerag.retrieval.dense.encoders import (
     load_encoder,
 )
 from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, empty_index, normalized
+from rulerag.retrieval.dense.milvus_index import MilvusIndex, check_address, is_address
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
@@ -56,7 +58,8 @@ class IndexSettings(Settings):
         similarity: ``cosine`` or ``dot``; what the document encoder says when None, cosine where
             it says nothing.
         index: what FAISS's ``index_factory`` makes: ``Flat`` (exact), ``HNSW32``,
-            ``IVF1024,SQ8``, ``PQ48``, ...
+            ``IVF1024,SQ8``, ``PQ48``, ...; or a Milvus by its address or file,
+            ``http://host:19530#HNSW,M=16`` or ``x.db`` (exact where no kind is named).
         search_parameters: how an index that is not exact is searched: ``nprobe=16``,
             ``efSearch=64``; FAISS's own, or those of a saved index, when None.
         cache: keep the vectors of the corpus on disk.
@@ -120,7 +123,10 @@ class DenseRetriever(CorpusIndex):
         document_encoder = _side(encoder, "document")
         index, search = chosen.index, chosen.search_parameters or ""
         # Checked before an hour of encoding.
-        empty_index(index, getattr(document_encoder, "dimension", None), search)
+        if is_address(index):
+            check_address(index, search)
+        else:
+            empty_index(index, getattr(document_encoder, "dimension", None), search)
         queries = _query_side(encoder, query_encoder)
         similarity = chosen.similarity or getattr(document_encoder, "similarity", None) or "cosine"
         check_choice("similarity", similarity, SIMILARITIES)
@@ -134,14 +140,30 @@ class DenseRetriever(CorpusIndex):
             chunk_size=chosen.chunk_size,
             progress=progress,
         )
-        made = VectorIndex.build(
-            found.vectors, index, search, normalize=similarity == "cosine", threads=threads
-        )
         about = _About(similarity, _name(document_encoder), found.truncated)
+        normalize = similarity == "cosine"
+        made: VectorIndex | MilvusIndex
+        if is_address(index):
+            made = MilvusIndex.build(
+                found.vectors,
+                index,
+                search,
+                name=fingerprint_object([self.corpus_fingerprint, about[:2]]),
+                times=document_times(self.documents),
+                normalize=normalize,
+                progress=progress,
+            )
+        else:
+            build = VectorIndex.build
+            made = build(found.vectors, index, search, normalize=normalize, threads=threads)
         self._set(queries, made, about, progress)
 
     def _set(
-        self, query_encoder: Encoder, index: VectorIndex, about: _About, progress: bool
+        self,
+        query_encoder: Encoder,
+        index: VectorIndex | MilvusIndex,
+        about: _About,
+        progress: bool,
     ) -> None:
         self.query_encoder = query_encoder
         self.progress = progress
@@ -219,6 +241,29 @@ class DenseRetriever(CorpusIndex):
         lines = [distinct[query.text] for query in queries]
         return Rows(found.rows[lines], found.scores[lines])
 
+    @property
+    def search_until(self) -> Callable[[Sequence[Query], int, Sequence[int | None]], Rows]:
+        """Searches with the last time that each query allows, where the index knows the times.
+
+        Raises:
+            AttributeError: it knows none.
+        """
+        index = self._index
+        if not isinstance(index, MilvusIndex):
+            raise AttributeError("search_until")
+
+        def search(queries: Sequence[Query], depth: int, last: Sequence[int | None]) -> Rows:
+            depth = min(depth, len(self.documents))
+            vectors = self.encode_queries([query.text for query in queries])
+            rows = np.full((len(queries), depth), -1, dtype=np.int64)
+            scores = np.zeros((len(queries), depth), dtype=np.float64)
+            for time in dict.fromkeys(last):
+                lines = [line for line, one in enumerate(last) if one == time]
+                rows[lines], scores[lines] = index.search(vectors[lines], depth, last=time)
+            return Rows(rows, scores)
+
+        return search
+
     def search_vectors(self, vectors: Floats, depth: int) -> Rows:
         """The same for queries that are encoded already, as :meth:`encode_queries` does.
 
@@ -294,7 +339,11 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             size = len(self.documents)
-            index = VectorIndex.load(folder, settings, size, threads=threads)
+            index: VectorIndex | MilvusIndex
+            if is_address(str(settings["index"])):
+                index = MilvusIndex.load(settings, size)
+            else:
+                index = VectorIndex.load(folder, settings, size, threads=threads)
             truncated = int(settings["truncated_documents"])
             about = _About(settings["similarity"], built_by, truncated)
             self._set(queries, index, about, progress)
