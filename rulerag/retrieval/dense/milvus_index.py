@@ -67,6 +67,7 @@ class MilvusIndex:
         self.factory, self.search_parameters = factory, search_parameters
         self.dimension, self._size = dimension, size
         self._client, self._collection = client, collection
+        self._open = False
         self._parameters = _numbers(search_parameters)
 
     @classmethod
@@ -160,6 +161,7 @@ class MilvusIndex:
                 f"{self._size:,} of {self.dimension}",
                 hint="it was changed by another program: drop the collection, and build it again",
             )
+        self._open = True
 
     def __len__(self) -> int:
         return self._size
@@ -186,11 +188,13 @@ class MilvusIndex:
         """
         if depth > _DEEPEST:
             raise ConfigError(f"Milvus gives {_DEEPEST:,} rows at most", key="depth")
+        if not self._open:  # the server failed, and may have been started again
+            self._check()
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
         for start in range(0, len(queries), _QUERIES):
             batch = np.ascontiguousarray(queries[start : start + _QUERIES], dtype=np.float32)
-            with _named_errors(self.factory):
+            with self._reopened_after_errors():
                 found = self._client.search(
                     self._collection,
                     data=batch,
@@ -205,6 +209,15 @@ class MilvusIndex:
             if bar is not None:
                 bar.update(len(batch))
         return Rows(rows, scores)
+
+    @contextmanager
+    def _reopened_after_errors(self) -> Iterator[None]:
+        try:
+            with _named_errors(self.factory):
+                yield
+        except RetrievalError:
+            self._open = False
+            raise
 
     def upsert(self, rows: Longs, vectors: Floats, times: Longs) -> None:
         """Put vectors in place of those of some rows, or add rows; seen by the next search.

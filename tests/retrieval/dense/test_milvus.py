@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +152,23 @@ def test_a_server_that_is_killed_while_it_is_filled_loses_and_doubles_nothing(
         assert rows.tolist() == list(range(50))
         with pytest.raises(RetrievalError, match="every row"):
             MilvusIndex.load({**index.save(""), "collection": "rulerag_other_flat"}, 1000)
+
+
+def test_a_server_that_dies_during_a_search_is_named_and_found_again(tmp_path: Path) -> None:
+    port = free_port()
+    documents, queries = corpus_of(cloud(200, 8)), queries_of(cloud(30, 8, seed=1))
+    with milvus(tmp_path, port):
+        retriever = dense(documents, index=f"http://127.0.0.1:{port}")
+        before = [ids(found) for found in retriever.retrieve(queries, 5)]
+    with pytest.raises(RetrievalError, match=f"the Milvus at http://127.0.0.1:{port} failed"):
+        retriever.retrieve(queries, 5)
+    with milvus(tmp_path, port):  # with what it had acknowledged
+        for _ in range(20):
+            with suppress(RetrievalError):
+                again = [ids(found) for found in retriever.retrieve(queries, 5)]
+                break
+            time.sleep(0.5)
+        assert again == before
 
 
 @pytest.mark.parametrize(
