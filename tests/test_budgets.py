@@ -35,7 +35,7 @@ BUDGETS = {
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 170,
-    "rulerag/retrieval": 3_920,
+    "rulerag/retrieval": 4_020,
     "rulerag/ruleqa": 1_870,
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,

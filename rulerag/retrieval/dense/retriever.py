@@ -31,6 +31,7 @@ from rulerag.retrieval.base import (
     latest_statements,
     new_index_folder,
 )
+from rulerag.retrieval.dense import shards
 from rulerag.retrieval.dense.embeddings import embed_corpus, encode_checked
 from rulerag.retrieval.dense.encoders import (
     NANO_ENCODER,
@@ -41,11 +42,13 @@ from rulerag.retrieval.dense.encoders import (
 )
 from rulerag.retrieval.dense.faiss_index import EXACT, VectorIndex, empty_index, normalized
 from rulerag.retrieval.dense.milvus_index import MilvusIndex, check_address, is_address
+from rulerag.retrieval.dense.shards import ShardedIndex
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
 
+AnyIndex = VectorIndex | ShardedIndex | MilvusIndex
 _KIND = "dense"
 _DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
@@ -142,7 +145,8 @@ class DenseRetriever(CorpusIndex):
         )
         about = _About(similarity, _name(document_encoder), found.truncated)
         normalize = similarity == "cosine"
-        made: VectorIndex | MilvusIndex
+        made: AnyIndex
+        threaded: Any = {"normalize": normalize, "threads": threads}
         if is_address(index):
             made = MilvusIndex.build(
                 found.vectors,
@@ -153,15 +157,17 @@ class DenseRetriever(CorpusIndex):
                 normalize=normalize,
                 progress=progress,
             )
+        elif isinstance(found.vectors, np.memmap) and len(found.vectors) > shards.SHARD:
+            build = ShardedIndex.build
+            made = build(found.vectors, index, search, **threaded, progress=progress)
         else:
-            build = VectorIndex.build
-            made = build(found.vectors, index, search, normalize=normalize, threads=threads)
+            made = VectorIndex.build(found.vectors, index, search, **threaded)
         self._set(queries, made, about, progress)
 
     def _set(
         self,
         query_encoder: Encoder,
-        index: VectorIndex | MilvusIndex,
+        index: AnyIndex,
         about: _About,
         progress: bool,
     ) -> None:
@@ -203,7 +209,9 @@ class DenseRetriever(CorpusIndex):
     def fingerprint(self) -> str:
         """Names the corpus, both encoders and every setting that changes results."""
         encoders = [self._about.encoder_fingerprint, _name(self.query_encoder)]
-        settings = [self.similarity, self._index.factory, self._index.search_parameters]
+        settings: list[Any] = [self.similarity, self._index.factory, self._index.search_parameters]
+        if isinstance(self._index, ShardedIndex) and self._index.factory != EXACT:
+            settings.append(shards.SHARD)  # each learned its own cells
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:
@@ -339,9 +347,11 @@ class DenseRetriever(CorpusIndex):
                     hint="give the encoder that it was built with",
                 )
             size = len(self.documents)
-            index: VectorIndex | MilvusIndex
+            index: AnyIndex
             if is_address(str(settings["index"])):
                 index = MilvusIndex.load(settings, size)
+            elif "shards" in settings:
+                index = ShardedIndex.load(folder, settings, threads=threads)
             else:
                 index = VectorIndex.load(folder, settings, size, threads=threads)
             truncated = int(settings["truncated_documents"])

@@ -26,7 +26,8 @@ from rulerag.errors import (
 )
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base import RowSearcher
-from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense import DenseRetriever, shards
+from rulerag.retrieval.dense.faiss_index import VectorIndex
 from rulerag.types import Document, Query, RuleHit
 from tests.retrieval.conftest import ids
 from tests.retrieval.dense.checkpoints import (
@@ -154,6 +155,46 @@ def test_every_index_finds_nearly_what_the_exact_one_finds_saved_too(
         )
         assert whole.fingerprint != built.fingerprint
         np.testing.assert_array_equal(whole.search(queries, 10).rows, exact.rows)
+
+
+def test_four_shards_on_disk_are_one_index(
+    clusters: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row for row where every vector is compared; a build that was ended goes on behind a shard."""
+    documents, queries = clusters
+    options: dict[str, Any] = {"cache": True, "cache_dir": tmp_path / "cache", "threads": 1}
+    exact = dense(documents, **options)
+    approximate = {"index": "IVF8,SQ8", "search_parameters": "nprobe=6"}
+    monkeypatch.setattr(shards, "SHARD", -(-len(documents) // 4))
+    build, built = VectorIndex.build, list[int]()
+
+    def interrupted(vectors: Any, *rest: Any, **more: Any) -> VectorIndex:
+        if len(built) == 2:
+            built.append(0)
+            raise KeyboardInterrupt
+        built.append(len(vectors))
+        return build(vectors, *rest, **more)
+
+    monkeypatch.setattr(VectorIndex, "build", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        dense(documents, **options)
+    sharded = dense(documents, **options)
+    assert isinstance(sharded._index, shards.ShardedIndex)
+    assert len(built) == 5 and sum(built) == len(documents)  # each shard once
+    for depth in (1, 10, 60, len(documents)):
+        one, four = (each.search(queries, depth) for each in (exact, sharded))
+        np.testing.assert_array_equal(four.rows, one.rows)
+        np.testing.assert_array_equal(four.scores, one.scores)
+    coarse = dense(documents, **options, **approximate)
+    found, best = coarse.search(queries, 10).rows, exact.search(queries, 10).rows
+    assert np.mean([len(set(a) & set(b)) for a, b in zip(found, best, strict=True)]) > 9
+    coarse.save(tmp_path / "index")
+    opened = DenseRetriever.load(tmp_path / "index", documents, Points())
+    np.testing.assert_array_equal(opened.search(queries, 10).rows, found)
+    assert opened.fingerprint == coarse.fingerprint != exact.fingerprint
+    (tmp_path / "index" / "2" / "index.faiss").write_bytes(b"cut")
+    with pytest.raises(RetrievalError, match="damaged"):
+        DenseRetriever.load(tmp_path / "index", documents, Points())
 
 
 def test_cells_that_hold_too_few_leave_places_empty() -> None:
