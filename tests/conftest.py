@@ -157,10 +157,10 @@ def ray_cluster() -> Iterator[None]:
     os.environ.setdefault("RAY_worker_niceness", "0")
     with fault_handlers_kept():
         try:
-            ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+            ray.init("local", num_cpus=3, log_to_driver=False, include_dashboard=False)
         except (SystemExit, ConnectionError, RuntimeError):
             ray.shutdown()
-            ray.init(num_cpus=3, log_to_driver=False, include_dashboard=False)
+            ray.init("local", num_cpus=3, log_to_driver=False, include_dashboard=False)
     yield
     ray.shutdown()
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import textwrap
 import time
 from pathlib import Path
 
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError, MissingDependencyError, RuleRAGError
-from rulerag.parallel import Backend, ProcessBackend, ThreadBackend, backend
+from rulerag.parallel import Backend, RayBackend, SerialBackend, ThreadBackend
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -54,21 +52,20 @@ def agree(workers: Backend) -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "workers"), [("serial", 1), ("thread", 2), ("process", 2)])
-def test_results_come_in_order_and_errors_name_their_item(name: str, workers: int) -> None:
-    made = backend(name, workers)
-    assert isinstance(made, Backend) and made.workers == workers
+@pytest.mark.parametrize("made", [SerialBackend(), ThreadBackend(2)])
+def test_results_come_in_order_and_errors_name_their_item(made: Backend) -> None:
+    assert isinstance(made, Backend)
     agree(made)
 
 
 @pytest.mark.usefixtures("ray_cluster")
 def test_ray_agrees_with_the_built_in_map() -> None:
-    cluster = backend("ray", workers=2)
+    cluster = RayBackend(2)
     agree(cluster)
     # A second backend does not wait for the CPUs of the first one, which is idle.
-    assert list(backend("ray", workers=3).map(square, range(9))) == [n * n for n in range(9)]
+    assert list(RayBackend(3).map(square, range(9))) == [n * n for n in range(9)]
     with pytest.raises(ConfigError, match="4 workers on a Ray cluster of 3 CPUs"):
-        backend("ray", workers=4)
+        RayBackend(4)
 
 
 def test_threads_share_what_cannot_travel() -> None:
@@ -78,50 +75,79 @@ def test_threads_share_what_cannot_travel() -> None:
 
 
 def test_what_cannot_work_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RuleRAGError, match=r"a worker process died.*fewer"):
-        list(ProcessBackend(2).map(die, [1, 2]))
-    with pytest.raises(ConfigError, match="did you mean 'process'"):
-        backend("proces")
     with pytest.raises(ConfigError, match="0 workers"):
-        backend("process", workers=0)
+        ThreadBackend(0)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependencyError, match=r"rulerag\[ray\]"):
-        backend("ray")
+        RayBackend()
 
 
-def test_ctrl_c_ends_the_pool_at_once(tmp_path: Path) -> None:
-    script = tmp_path / "long.py"
-    script.write_text(
-        textwrap.dedent(
-            """
-            import time
-            from rulerag.parallel import ProcessBackend
+@pytest.mark.usefixtures("ray_cluster")
+def test_a_worker_that_dies_each_time_is_named() -> None:
+    with pytest.raises(RuleRAGError, match=r"a worker process died.*fewer"):
+        list(RayBackend(1).map(die, [1, 2]))
 
-            if __name__ == "__main__":
-                print("start", flush=True)
-                for _ in ProcessBackend(2).map(time.sleep, [0.01] + [60] * 8):
-                    print("first", flush=True)
-            """
-        )
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    with subprocess.Popen(
-        [sys.executable, str(script)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+
+NOWHERE = """
+from rulerag.errors import RuleRAGError
+from rulerag.parallel import RayBackend
+try:
+    RayBackend(address="127.0.0.1:9")
+except RuleRAGError as error:
+    print(error)
+"""
+
+
+def test_a_cluster_that_is_not_there_is_named_at_once() -> None:
+    pytest.importorskip("ray")
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", NOWHERE], capture_output=True, text=True, cwd=ROOT)
+    assert "no Ray can be used at '127.0.0.1:9'" in done.stdout and "ray start" in done.stdout
+    assert time.monotonic() - begun < 30
+
+
+NODES = """
+import threading, time
+from ray.cluster_utils import Cluster
+from rulerag.mining.amie.miner import AmieMiner
+from rulerag.parallel import RayBackend
+from rulerag.synthetic.world import World
+
+def slow(number):
+    time.sleep(0.3)
+    return number
+
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+second = cluster.add_node(num_cpus=2)
+cluster.wait_for_nodes()
+work = RayBackend(4, address=cluster.address)
+threading.Timer(2.0, lambda: cluster.remove_node(second, allow_graceful=False)).start()
+assert list(work.map(slow, range(40))) == list(range(40))
+facts = World.generate(1000, kind="static").graph.train
+alone = AmieMiner(min_head_size=1).mine(facts)
+spread = AmieMiner(min_head_size=1, backend=RayBackend(2)).mine(facts)
+assert alone.fingerprint == spread.fingerprint and len(alone) > 5
+print("whole")
+"""
+
+
+@pytest.mark.slow
+def test_a_node_that_is_killed_loses_and_doubles_nothing() -> None:
+    pytest.importorskip("ray")
+    environment = {
+        **os.environ,
+        "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+        "RAY_worker_niceness": "0",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", NODES],
+        capture_output=True,
         text=True,
+        cwd=ROOT,
         env=environment,
-        start_new_session=True,
-    ) as process:
-        assert process.stdout is not None and process.stderr is not None
-        assert process.stdout.readline() == "start\n"
-        assert process.stdout.readline() == "first\n"
-        began = time.monotonic()
-        os.killpg(process.pid, signal.SIGINT)
-        errors = process.stderr.read()
-        process.wait(timeout=20)
-    assert time.monotonic() - began < 20
-    assert errors.count("KeyboardInterrupt") == 1, errors
+        timeout=240,
+    )
+    assert "whole\n" in done.stdout, done.stderr[-2000:]
 
 
 FAULTS = """

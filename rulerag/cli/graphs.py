@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +26,7 @@ from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.formats import FORMATS, export_rules, import_rules
 from rulerag.mining.paths import merge_rules
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_subsumed, top_rules
-from rulerag.parallel import backend as make_backend
+from rulerag.parallel import RayBackend
 from rulerag.rules import RuleBank, readable
 
 # What the option --min-confidence is called by each miner.
@@ -112,7 +113,8 @@ class MiningOptions:
         min_head_size: amie: least facts of a head relation (default 100, of smaller graphs 10
             or 2).
         threads: workers at a time (default amie: 2, tlogic: 1).
-        backend: what works: thread (default), process, ray or serial.
+        ray: a Ray cluster that works, by its address; local starts one here (default:
+            RAY_ADDRESS, else threads of this process).
         checkpoint: a folder from which an interrupted run resumes.
         max_memory_gb: refuse what would need more (default: what is free).
     """
@@ -124,7 +126,7 @@ class MiningOptions:
     min_head_coverage: float | None = None
     min_head_size: int | None = None
     threads: int | None = None
-    backend: str | None = None
+    ray: str | None = None
     checkpoint: Path | None = None
     max_memory_gb: float | None = None
 
@@ -132,9 +134,11 @@ class MiningOptions:
         """The options that are stated, as a miner calls them.
 
         Raises:
-            ConfigError: the lengths are no numbers, or there is no such backend.
+            ConfigError: the lengths are no numbers.
+            RuleRAGError: no Ray cluster can be used there.
         """
         stated = {key: value for key, value in vars(self).items() if value is not None}
+        stated.pop("ray", None)
         if "min_confidence" in stated:
             confidence = stated.pop("min_confidence")
             stated[_CONFIDENCE.get(miner, "min_confidence")] = confidence
@@ -145,8 +149,8 @@ class MiningOptions:
                 message = f"{self.lengths!r} is no list of lengths"
                 hint = "for example --lengths 1"
                 raise ConfigError(message, key="lengths", hint=hint) from None
-        if self.backend is not None:
-            stated["backend"] = make_backend(self.backend, self.threads)
+        if address := self.ray or os.environ.get("RAY_ADDRESS"):
+            stated["backend"] = RayBackend(self.threads, address=address)
         return stated
 
 

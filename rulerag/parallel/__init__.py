@@ -1,4 +1,4 @@
-"""Work spread over threads, processes or Ray, with results in order and errors by item."""
+"""Work spread over threads or a Ray cluster, with results in order and errors by item."""
 
 from typing import TYPE_CHECKING
 
@@ -7,10 +7,9 @@ from rulerag.lazy import lazy_names
 if TYPE_CHECKING:
     from rulerag.parallel.backends import (
         Backend,
-        ProcessBackend,
+        RayBackend,
         SerialBackend,
         ThreadBackend,
-        backend,
         fault_handlers_kept,
     )
 else:

@@ -1,8 +1,8 @@
-"""Ordered maps over items: here, in threads or processes (joblib), or on a Ray cluster.
+"""Ordered maps over items: here, in threads (joblib), or on a Ray cluster.
 
 The backends agree: results come in the order of the items, as they are ready, and an error names
-the item that it comes from. Where functions, items and results travel between processes
-(``process`` and ``ray``) they must be picklable; the function travels once to every worker.
+the item that it comes from. On Ray functions, items and results travel between processes and must
+be picklable; the function travels once to every worker.
 """
 
 from __future__ import annotations
@@ -11,15 +11,24 @@ import ctypes
 import importlib
 import os
 import pickle
+import re
 import signal
-from collections.abc import Callable, Iterable, Iterator
+import socket
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError, did_you_mean
+from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+LOCAL = "local"
+"""The address of a Ray that is started here."""
+_SECONDS, _AGAIN, _AHEAD = 5.0, 5, 8
+"""Until a cluster has to answer; how often an item is done again whose worker died; results that
+wait for an earlier one, a worker."""
 
 
 @runtime_checkable
@@ -79,55 +88,22 @@ class ThreadBackend:
         yield from run(joblib.delayed(_run)(function, *pair) for pair in enumerate(items))
 
 
-class ProcessBackend:
-    """Works in a pool of fresh processes on this machine; one worker works here.
-
-    Processes are not forked: JVM, FAISS and thread pools do not survive that.
-
-    Args:
-        workers: how many processes; all cores when None.
-
-    Raises:
-        ConfigError: fewer than one worker.
-    """
-
-    def __init__(self, workers: int | None = None) -> None:
-        self.workers = _worker_count(workers)
-
-    def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """See :meth:`Backend.map`."""
-        import joblib
-        from joblib.externals.loky.process_executor import TerminatedWorkerError
-
-        if self.workers == 1:
-            yield from SerialBackend().map(function, items)
-            return
-        run = joblib.Parallel(
-            self.workers,
-            backend="loky",
-            return_as="generator",
-            initializer=_install,
-            initargs=(function,),
-        )
-        try:
-            yield from run(joblib.delayed(_run_installed)(*pair) for pair in enumerate(items))
-        except TerminatedWorkerError as error:
-            raise _worker_died() from error
-
-
 class RayBackend:
-    """Works on a Ray cluster, one actor for each worker.
+    """Works on a Ray cluster, one task for each item.
 
     Args:
-        workers: how many actors, each on one CPU; every CPU of the cluster but one when None.
-        address: the cluster's address; a local one is started when None.
+        workers: how many tasks at a time, each on one CPU; every CPU of the cluster but one when
+            None.
+        address: ``host:port`` or ``ray://host:port`` of a running cluster, ``auto`` for the one of
+            this machine; ``local`` starts one here.
 
     Raises:
         ConfigError: fewer than one worker, or more than the cluster has CPUs.
+        RuleRAGError: no cluster of this version of Ray can be used there.
         MissingDependencyError: ray is not installed.
     """
 
-    def __init__(self, workers: int | None = None, *, address: str | None = None) -> None:
+    def __init__(self, workers: int | None = None, *, address: str = LOCAL) -> None:
         try:
             self._ray = importlib.import_module("ray")
         except ImportError as error:
@@ -135,12 +111,7 @@ class RayBackend:
         if workers is not None:
             _worker_count(workers)
         if not self._ray.is_initialized():
-            # A local Ray counts the cores itself; more workers than that would wait forever.
-            local = {"num_cpus": workers} if workers and address is None else {}
-            with fault_handlers_kept():
-                self._ray.init(
-                    address=address, log_to_driver=False, include_dashboard=False, **local
-                )
+            self._begin(workers, address)
         cpus = int(self._ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, cpus - 1)
         if self.workers > cpus:
@@ -150,27 +121,54 @@ class RayBackend:
                 hint=f"give {cpus} or fewer",
             )
 
+    def _begin(self, workers: int | None, address: str) -> None:
+        options: dict[str, Any] = {"address": address}
+        if address == LOCAL:  # it counts the cores itself; more workers would wait forever
+            options |= {"include_dashboard": False} | ({"num_cpus": workers} if workers else {})
+        try:
+            if place := re.fullmatch(r"(?:ray://)?([^:/]+):(\d+)", address):
+                # Ray itself would try for minutes, and tell nobody.
+                socket.create_connection((place[1], int(place[2])), _SECONDS).close()
+            with fault_handlers_kept():
+                self._ray.init(log_to_driver=False, **options)
+        except (OSError, RuntimeError, ValueError, SystemExit) as error:
+            reason = (str(error).splitlines() or [type(error).__name__])[0]
+            hint = "`ray start --head` prints an address; --ray local starts one here"
+            raise RuleRAGError(f"no Ray can be used at {address!r}: {reason}", hint=hint) from error
+
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """See :meth:`Backend.map`."""
-        pools = importlib.import_module("ray.util.actor_pool")
-        pickler = importlib.import_module("ray.cloudpickle")
-        # A lost node is no lost run: its items are done again elsewhere, a few times.
-        again = {"num_cpus": 1, "max_restarts": 3, "max_task_retries": 3}
-        worker = self._ray.remote(**again)(_RayWorker)
-        # As bytes, so that workers get arrays that they may write to, like those of processes.
-        sent = self._ray.put(pickler.dumps(function))
-        actors = [worker.remote(sent) for _ in range(self.workers)]
+        ray, pickler = self._ray, importlib.import_module("ray.cloudpickle")
+        # A lost node is no lost run: its items are done again elsewhere. Actors would come back
+        # only where there is room for all of them.
+        run = ray.remote(num_cpus=1, max_retries=_AGAIN)(_run_sent)
+        # As bytes, so that workers get arrays that they may write to, like those of threads.
+        sent = [ray.put(pickler.dumps(function))]
+        name, feed = uuid.uuid4().hex, enumerate(items)
+        running, ready = dict[Any, int](), dict[int, Any]()
+        pair: tuple[int, Any] | None = (-1, None)
+        wanted = 0
         try:
-            yield from pools.ActorPool(actors).map(
-                lambda actor, pair: actor.run.remote(*pair), enumerate(items)
-            )
-        except self._ray.exceptions.RayActorError as error:
-            raise _worker_died() from error
-        except self._ray.exceptions.RayTaskError as error:
+            while True:
+                while len(running) < self.workers and len(ready) < _AHEAD * self.workers:
+                    if (pair := next(feed, None)) is None:
+                        break
+                    running[run.remote(name, sent, *pair)] = pair[0]
+                while wanted in ready:
+                    yield ray.get(ready.pop(wanted))
+                    wanted += 1
+                if running:
+                    for one in ray.wait(list(running))[0]:
+                        ready[running.pop(one)] = one
+                elif pair is None:
+                    return
+        except ray.exceptions.RayTaskError as error:
             raise error.cause from error
+        except ray.exceptions.RayError as error:
+            raise _worker_died() from error
         finally:
-            for actor in actors:
-                self._ray.kill(actor)
+            for one in running:
+                ray.cancel(one, force=True)
 
 
 @contextmanager
@@ -193,30 +191,6 @@ def fault_handlers_kept() -> Iterator[None]:
             c_library.sigaction(getattr(signal, name), handler, None)
 
 
-_BACKENDS: dict[str, Callable[[int | None], Backend]] = {
-    "process": ProcessBackend,
-    "ray": RayBackend,
-    "serial": lambda workers: SerialBackend(),
-    "thread": ThreadBackend,
-}
-
-
-def backend(name: str = "serial", workers: int | None = None) -> Backend:
-    """The backend of a name.
-
-    Args:
-        name: ``serial``, ``thread``, ``process`` or ``ray``.
-        workers: how many; every core when None (one in the serial backend, always).
-
-    Raises:
-        ConfigError: an unknown name, or fewer than one worker.
-        MissingDependencyError: ray is not installed.
-    """
-    if name not in _BACKENDS:
-        raise ConfigError(f"unknown backend {name!r}", hint=did_you_mean(name, _BACKENDS))
-    return _BACKENDS[name](workers)
-
-
 def _worker_count(workers: int | None) -> int:
     import joblib
 
@@ -232,29 +206,15 @@ def _worker_died() -> RuleRAGError:
     )
 
 
-_installed: Callable[[Any], Any]
+_loaded: tuple[str, Callable[[Any], Any]] | None = None
 
 
-def _install(function: Callable[[Any], Any]) -> None:
-    """Begin a worker process."""
-    global _installed
-    # Ctrl-C reaches the whole process group; only the parent reports it.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _installed = function
-
-
-def _run_installed(number: int, item: Any) -> Any:
-    return _run(_installed, number, item)
-
-
-class _RayWorker:
-    """An actor that holds the function of one map."""
-
-    def __init__(self, function: bytes) -> None:
-        self._function = pickle.loads(function)
-
-    def run(self, number: int, item: Any) -> Any:
-        return _run(self._function, number, item)
+def _run_sent(name: str, sent: Sequence[Any], number: int, item: Any) -> Any:
+    """An item in a worker of Ray, which keeps the function of the last map."""
+    global _loaded
+    if _loaded is None or _loaded[0] != name:
+        _loaded = name, pickle.loads(importlib.import_module("ray").get(sent[0]))
+    return _run(_loaded[1], number, item)
 
 
 def _run(function: Callable[[Any], Any], number: int, item: Any) -> Any:

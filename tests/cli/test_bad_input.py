@@ -87,7 +87,6 @@ MINED = [
     ("{temporal} --min-confidence 2", "key 'min_confidence': 2.0 is"),
     ("{temporal} --prune-covered", "covered rules are found on static facts"),
     ("{static-graph} --min-confidence nan", "expected a number, found nan"),
-    ("{static-graph} --backend cluster", "unknown backend 'cluster'"),
     ("{static-graph} --top 0", "key 'top': 0 is out of range"),
     ("{static-graph} --score product", "key 'score': ranks the rules of a head"),
     ("{static-graph} --layout csv", "key 'layout': unknown layout 'csv'"),

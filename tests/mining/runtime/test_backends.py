@@ -1,4 +1,4 @@
-"""The same rules from any backend and any number of workers: threads, processes, Ray."""
+"""The same rules from any backend and any number of workers: threads, Ray, nodes that die."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from rulerag.kg.graph import FactTable
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.mining.temporal.miner import TLogicMiner
-from rulerag.parallel import Backend, backend
+from rulerag.parallel import Backend, RayBackend, SerialBackend, ThreadBackend
 from rulerag.rules import RuleBank
 from rulerag.synthetic.world import World
 
@@ -44,21 +44,16 @@ def agree(workers: Backend, expected: dict[Mine, str]) -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 3])
 def test_threads(workers: int, expected: dict[Mine, str]) -> None:
-    agree(backend("thread", workers), expected)
+    agree(ThreadBackend(workers), expected)
     assert static(threads=workers).fingerprint == expected[static]
     assert temporal(threads=workers).fingerprint == expected[temporal]
 
 
 def test_one_after_the_other(expected: dict[Mine, str]) -> None:
-    agree(backend("serial"), expected)
-
-
-@pytest.mark.slow  # it starts processes
-def test_processes(expected: dict[Mine, str]) -> None:
-    agree(backend("process", 2), expected)
+    agree(SerialBackend(), expected)
 
 
 @pytest.mark.usefixtures("ray_cluster")
 def test_a_ray_cluster(expected: dict[Mine, str]) -> None:
     for workers in (1, 3):
-        agree(backend("ray", workers), expected)
+        agree(RayBackend(workers), expected)
