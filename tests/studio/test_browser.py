@@ -263,9 +263,9 @@ def _use_case(page: Any, system: str, attack: str, sources: int, reader: str) ->
             "count => document.querySelectorAll('.studio-tag').length === 2 * count", arg=number
         )
     page.get_by_role("button", name="Answer", exact=True).click()
-    page.wait_for_selector("text=/It breaks its instructions|It keeps to them/", timeout=60_000)
+    page.wait_for_selector("text=/It breaks its instructions|It keeps to them/", timeout=240_000)
     page.get_by_role("button", name="Explain the break").click()
-    page.wait_for_selector("text=Certain: all 32 combinations", timeout=180_000)
+    page.wait_for_selector("text=Certain: all 32 combinations", timeout=500_000)
     page.locator('[data-kept="31"]:visible').click()
     page.wait_for_selector("text=Read: ")
 
@@ -287,6 +287,7 @@ def test_a_use_case_of_the_paper(
 
 @pytest.mark.slow
 @pytest.mark.models
+@pytest.mark.timeout(900)  # on a busy machine a model takes its time
 @pytest.mark.parametrize(("system", "attack", "sources", "reader"), USE_CASES)
 def test_a_use_case_of_the_paper_with_a_model(
     tmp_path: Path,
