@@ -23,7 +23,7 @@ _BLOCK = 16_384  # vectors copied or added at once
 _QUERIES = 4096  # queries searched at once: FAISS multiplies blocks of as many
 _CELLS = 8_000_000  # scores held at once
 _DEEPEN = 4
-_FILE = "index.faiss"
+INDEX_FILE = "index.faiss"
 # FAISS multiplies matrices, many times faster than one vector after another, where queries times
 # dimension reach a threshold. Since 1.15 it is 128,000, for machines of many threads; one thread
 # gains from 800 on (its pull request 5109), each of several, which wait for each other, from 6,400.
@@ -183,7 +183,7 @@ class VectorIndex:
         Raises:
             OSError: the folder cannot be written.
         """
-        path = Path(folder) / _FILE
+        path = Path(folder) / INDEX_FILE
         import_faiss().write_index(self._index, str(path))
         return {
             "index": self.factory,
@@ -218,7 +218,7 @@ class VectorIndex:
         """
         factory, search_parameters = str(settings["index"]), str(settings["search_parameters"])
         shape = size, int(settings["dimension"])
-        path = Path(folder) / _FILE
+        path = Path(folder) / INDEX_FILE
         read = _read(path, int(settings["bytes"]))
         kind = type(empty_index(factory, shape[1], search_parameters))
         if not isinstance(read, kind) or (read.ntotal, read.d) != shape:

@@ -53,8 +53,6 @@ class MilvusIndex:
         Wang et al. 2021, Milvus: A Purpose-Built Vector Data Management System.
     """
 
-    largest_norm = 1.0
-
     def __init__(
         self,
         client: Any,

@@ -164,13 +164,7 @@ class DenseRetriever(CorpusIndex):
             made = VectorIndex.build(found.vectors, index, search, **threaded)
         self._set(queries, made, about, progress)
 
-    def _set(
-        self,
-        query_encoder: Encoder,
-        index: AnyIndex,
-        about: _About,
-        progress: bool,
-    ) -> None:
+    def _set(self, query_encoder: Encoder, index: AnyIndex, about: _About, progress: bool) -> None:
         self.query_encoder = query_encoder
         self.progress = progress
         self.similarity = about.similarity
@@ -236,6 +230,14 @@ class DenseRetriever(CorpusIndex):
             EmptyDataError: a query has no text; names it.
         """
         check_top_k(depth, "depth")
+        vectors, lines = self._encoded(queries)
+        found = self.search_vectors(vectors, depth)
+        if len(vectors) == len(queries):
+            return found
+        return Rows(found.rows[lines], found.scores[lines])
+
+    def _encoded(self, queries: Sequence[Query]) -> tuple[Floats, list[int]]:
+        """A vector for each distinct text, and the place of each query's among them."""
         distinct: dict[str, int] = {}
         for query in queries:
             if not query.text.strip():
@@ -243,11 +245,7 @@ class DenseRetriever(CorpusIndex):
                     f"the query {query.id!r} has no text", hint="leave empty queries out"
                 )
             distinct.setdefault(query.text, len(distinct))
-        found = self.search_vectors(self.encode_queries(list(distinct)), depth)
-        if len(distinct) == len(queries):
-            return found
-        lines = [distinct[query.text] for query in queries]
-        return Rows(found.rows[lines], found.scores[lines])
+        return self.encode_queries(list(distinct)), [distinct[one.text] for one in queries]
 
     @property
     def search_until(self) -> Callable[[Sequence[Query], int, Sequence[int | None]], Rows]:
@@ -262,7 +260,8 @@ class DenseRetriever(CorpusIndex):
 
         def search(queries: Sequence[Query], depth: int, last: Sequence[int | None]) -> Rows:
             depth = min(depth, len(self.documents))
-            vectors = self.encode_queries([query.text for query in queries])
+            vectors, places = self._encoded(queries)
+            vectors = vectors[places]
             rows = np.full((len(queries), depth), -1, dtype=np.int64)
             scores = np.zeros((len(queries), depth), dtype=np.float64)
             for time in dict.fromkeys(last):

@@ -15,7 +15,7 @@ from rulerag.arrays import Floats
 from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 from rulerag.retrieval.base import Rows
-from rulerag.retrieval.dense.faiss_index import VectorIndex
+from rulerag.retrieval.dense.faiss_index import INDEX_FILE, VectorIndex
 
 SHARD = 2_000_000
 """Vectors of one shard; more than that, lying on disk, are indexed in several."""
@@ -62,7 +62,7 @@ class ShardedIndex:
             bar = tqdm(starts, desc="Index", unit="shard", disable=not progress)
             for number, start in enumerate(bar):
                 place = folder / str(number)
-                if not (place / _ABOUT).is_file():
+                if not _is_whole(place):
                     part = vectors[start : start + SHARD]
                     made = VectorIndex.build(part, factory, normalize=normalize, threads=threads)
                     # Written last: a shard counts when this file is there.
@@ -139,6 +139,14 @@ class ShardedIndex:
         """
         count, parameters = int(settings["shards"]), str(settings["search_parameters"])
         return cls._opened(Path(folder), count, parameters, threads)
+
+
+def _is_whole(place: Path) -> bool:
+    """Whether a shard was written to its end, and is as long as then."""
+    if not (place / _ABOUT).is_file():
+        return False
+    file = place / INDEX_FILE
+    return file.is_file() and file.stat().st_size == read_json(place / _ABOUT)["bytes"]
 
 
 def _linked(source: str, target: str) -> None:

@@ -101,11 +101,10 @@ class Storage:
         def outer(value: Any) -> Any:
             if isinstance(value, str) and (len(value) >= _LONG or value.startswith(_MARK)):
                 name = fingerprint_object(value, digits=32)
-                base.execute(
-                    "INSERT INTO texts VALUES (?, ?, ?, ?) ON CONFLICT (session, name) "
-                    "DO UPDATE SET last = max(last, excluded.last)",
-                    (session, name, last, json.dumps(value)),
-                )
+                text = session, name, json.dumps(value)
+                base.execute("INSERT OR IGNORE INTO texts VALUES (?, ?, ?)", text)
+                use = "INSERT INTO uses VALUES (?, ?, ?) ON CONFLICT (session, name) DO UPDATE SET "
+                base.execute(f"{use}last = max(last, excluded.last)", (session, name, last))
                 return _MARK + name
             if isinstance(value, dict):
                 return {key: outer(one) for key, one in value.items()}
@@ -178,7 +177,7 @@ class Storage:
                 (session, position, position - self._undo),
             )
             gone = session, position - self._undo
-            base.execute("DELETE FROM texts WHERE session = ? AND last <= ?", gone)
+            base.execute("DELETE FROM uses WHERE session = ? AND last <= ?", gone)
             body = self._packed(base, session, state.model_dump(mode="json"), position + 1)
             base.execute("INSERT INTO states VALUES (?, ?, ?)", (session, position + 1, body))
             self._move(base, session, 1)

@@ -8,7 +8,14 @@ CREATE TABLE IF NOT EXISTS sessions (
 CREATE INDEX IF NOT EXISTS owned ON sessions (owner, updated);
 CREATE TABLE IF NOT EXISTS texts (
     session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, name TEXT NOT NULL,
-    last INTEGER NOT NULL, body TEXT NOT NULL, PRIMARY KEY (session, name));
+    body TEXT NOT NULL, PRIMARY KEY (session, name));
+-- By itself, so that a text is not written again with each state that uses it.
+CREATE TABLE IF NOT EXISTS uses (
+    session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, name TEXT NOT NULL,
+    last INTEGER NOT NULL, PRIMARY KEY (session, name));
+CREATE TRIGGER IF NOT EXISTS unused AFTER DELETE ON uses BEGIN
+    DELETE FROM texts WHERE session = OLD.session AND name = OLD.name;
+END;
 CREATE TABLE IF NOT EXISTS states (
     session TEXT NOT NULL REFERENCES sessions ON DELETE CASCADE, number INTEGER NOT NULL,
     body TEXT NOT NULL, PRIMARY KEY (session, number));

@@ -192,9 +192,12 @@ def test_four_shards_on_disk_are_one_index(
     opened = DenseRetriever.load(tmp_path / "index", documents, Points())
     np.testing.assert_array_equal(opened.search(queries, 10).rows, found)
     assert opened.fingerprint == coarse.fingerprint != exact.fingerprint
+    # Its files are those of the cache: one that was cut is refused, and built again there.
     (tmp_path / "index" / "2" / "index.faiss").write_bytes(b"cut")
     with pytest.raises(RetrievalError, match="damaged"):
         DenseRetriever.load(tmp_path / "index", documents, Points())
+    again = dense(documents, **options, **approximate)
+    np.testing.assert_array_equal(again.search(queries, 10).rows, found)
 
 
 def test_cells_that_hold_too_few_leave_places_empty() -> None:
