@@ -146,6 +146,24 @@ class RuleRAGPipeline:
         found = iter(self._by_documents([queries[n] for n in left], some))
         return [one or self._or_refused(next(found)) for one in known]
 
+    def retrieve(
+        self, queries: Sequence[Query], *, union: bool = False
+    ) -> list[list[ScoredDocument]]:
+        """The documents that are found for queries, in order.
+
+        Args:
+            queries: the questions.
+            union: the untrimmed union of every rule's documents.
+
+        Raises:
+            ConfigError: there is no union without rules.
+        """
+        if not union:
+            return self.retriever.retrieve(queries, self.top_k)
+        if isinstance(self.retriever, UnionRetriever):
+            return self.retriever.retrieve_union(queries, self.top_k)
+        raise ConfigError("there is no union without rules", key="union", hint="--rules guided")
+
     def _or_refused(self, answer: Answer) -> Answer:
         """An answer to a question in one's own words; why there is none where nothing is said."""
         if answer.query.meaning is None or answer.text:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.common.folders import data_folder
+from benchmarks.common.slurm import SlurmBackend
 from benchmarks.experiments.generation.plan import ReadingPlan, run_reading_table
 from benchmarks.experiments.generation.report import has_readings, report_generation
 from benchmarks.experiments.generation.runs import Readers
@@ -23,6 +26,7 @@ from rulerag.console import guarded
 from rulerag.errors import ConfigError, DataError, RuleRAGError, did_you_mean
 from rulerag.evaluation import load_results, results_table, run_experiment
 from rulerag.io import prepare_folder, write_text
+from rulerag.parallel import Backend, RayBackend, SerialBackend
 from rulerag.ruleqa import GRAPHS, RuleQADataset
 
 _METRICS = (
@@ -53,43 +57,77 @@ def _run(arguments: argparse.Namespace) -> None:
         return
     experiment = _experiment(arguments.name)
     out = prepare_folder(arguments.out)
-    data = arguments.data or data_folder()
-    progress = sys.stderr.isatty()
-    dataset = RuleQADataset.load(built_dataset(out / "dataset", experiment.benchmark, data))
-    failed = []
-    for query_set in experiment.query_sets:
-        for name in experiment.methods:
-            folder = out / f"{name}-{query_set}"
-            sys.stderr.write(f"{folder.name}\n")
-            overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
-            config = method(name, experiment.benchmark, overrides)
-            config = config.without("expected")  # which is made of this table
-            started = time.perf_counter()
-            try:
-                pipeline = make_pipeline(config, dataset)
-                run_experiment(
-                    pipeline,
-                    dataset,
-                    dataset.query_set(query_set),
-                    folder,
-                    config=config,
-                    top_k=config.read("top_k", int, 10),
-                    seed=config.read("seed", int, 0),
-                    progress=progress,
-                    load_seconds=time.perf_counter() - started,
-                )
-            except RuleRAGError as error:
-                # One back end that is not installed must not cost the other rows of the table.
-                failed.append(f"{folder.name}: {error}")
-                sys.stderr.write(f"failed: {error}\n")
+    built_dataset(out / "dataset", experiment.benchmark, arguments.data or data_folder())
+    cells = [(name, chosen) for chosen in experiment.query_sets for name in experiment.methods]
+    work = partial(_run_cell, out.absolute(), experiment.benchmark)
+    failed = [one for one in _backend(arguments).map(work, cells) if one]
     sys.stdout.write(_tables(out, experiment))
     if failed:
         raise ConfigError(f"{len(failed)} runs failed: {'; '.join(failed)}")
 
 
+def _run_cell(out: Path, benchmark: str, cell: tuple[str, str]) -> str:
+    """One method on one query set; why it failed where it did.
+
+    One back end that is not installed must not cost the other rows of the table.
+    """
+    name, query_set = cell
+    folder = out / f"{name}-{query_set}"
+    sys.stderr.write(f"{folder.name}\n")
+    overrides = [f"dataset.path={out / 'dataset'}", f"dataset.query_set={query_set}"]
+    config = method(name, benchmark, overrides)
+    config = config.without("expected")  # which is made of this table
+    started = time.perf_counter()
+    try:
+        dataset = RuleQADataset.load(out / "dataset")
+        pipeline = make_pipeline(config, dataset)
+        run_experiment(
+            pipeline,
+            dataset,
+            dataset.query_set(query_set),
+            folder,
+            config=config,
+            top_k=config.read("top_k", int, 10),
+            seed=config.read("seed", int, 0),
+            progress=sys.stderr.isatty(),
+            load_seconds=time.perf_counter() - started,
+        )
+    except RuleRAGError as error:
+        sys.stderr.write(f"failed: {error}\n")
+        return f"{folder.name}: {error}"
+    return ""
+
+
+def _backend(arguments: argparse.Namespace) -> Backend:
+    """Where the runs are made: this process, a Ray cluster or a SLURM array."""
+    if arguments.slurm is not None:
+        return SlurmBackend(prepare_folder(arguments.out / "slurm"), arguments.slurm)
+    if address := arguments.ray or os.environ.get("RAY_ADDRESS"):
+        return RayBackend(address=address)
+    return SerialBackend()
+
+
 def _run_tables(arguments: argparse.Namespace) -> None:
     """A published table or figure: its retrieval half, its reading half, or both."""
     out = prepare_folder(arguments.out)
+    backend = _backend(arguments)
+    if not isinstance(backend, SerialBackend):  # each benchmark on its own, then the report
+        names = arguments.benchmarks or GRAPHS
+        list(backend.map(partial(_run_benchmark, arguments), names))
+    _run_plan(arguments)
+    if arguments.name in RETRIEVAL:
+        sys.stdout.write(report_retrieval(out, only=arguments.name))
+    if arguments.name in READINGS and has_readings(out):
+        sys.stdout.write(report_generation(out, only=arguments.name))
+
+
+def _run_benchmark(arguments: argparse.Namespace, benchmark: str) -> None:
+    _run_plan(argparse.Namespace(**{**vars(arguments), "benchmarks": [benchmark]}))
+
+
+def _run_plan(arguments: argparse.Namespace) -> None:
+    """Every run of a table that does not stand yet."""
+    out = prepare_folder(arguments.out.absolute())
     plan = Plan(
         out=out,
         datasets=arguments.datasets or out / "datasets",
@@ -120,10 +158,6 @@ def _run_tables(arguments: argparse.Namespace) -> None:
         )
     else:
         run_retrieval_table(RETRIEVAL[name], plan)
-    if name in RETRIEVAL:
-        sys.stdout.write(report_retrieval(out, only=name))
-    if name in READINGS and has_readings(out):
-        sys.stdout.write(report_generation(out, only=name))
 
 
 def _label(arguments: argparse.Namespace) -> str:
@@ -204,6 +238,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     run.add_argument("name", metavar="NAME", help=f"one of {names}")
     run.add_argument("--out", required=True, type=Path, help="the folder of the runs")
     run.add_argument("--data", type=Path, help="the data folder (RULERAG_DATA)")
+    run.add_argument(
+        "--ray", metavar="ADDRESS", help="a Ray cluster that makes the runs (RAY_ADDRESS); local"
+    )
+    run.add_argument(
+        "--slurm",
+        nargs="*",
+        metavar="KEY=VALUE",
+        help="as a SLURM array, by submitit: slurm_partition=cpu timeout_min=600 …",
+    )
     retrieval = run.add_argument_group("of published tables and figures")
     retrieval.add_argument("--datasets", type=Path, help="built datasets (DIR/datasets)")
     retrieval.add_argument("--benchmarks", nargs="+", metavar="NAME", help="these alone")

@@ -30,5 +30,6 @@ if TYPE_CHECKING:
         method,
         preset,
     )
+    from rulerag.assembly.spread import SpreadPipeline
 else:
     __getattr__ = lazy_names(__name__)

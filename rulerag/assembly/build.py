@@ -19,6 +19,7 @@ from rulerag.composition import FAMILIES, Config, Entry, Settings, find, names
 from rulerag.errors import ConfigError, did_you_mean
 from rulerag.kg import Calendar
 from rulerag.linking import QuestionLinker
+from rulerag.parallel import Backend
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.protocols import CandidateScorer, Generator, Retriever, RuleMiner, RuleSelector
 from rulerag.retrieval.guided import WordedSelector
@@ -169,7 +170,9 @@ def _open_index(entry: Entry, section: Config, folder: Path, values: Mapping[str
     return opened
 
 
-def resources(dataset: RuleQADataset, *, progress: bool = False) -> dict[str, Callable[[], Any]]:
+def resources(
+    dataset: RuleQADataset, *, progress: bool = False, backend: Backend | None = None
+) -> dict[str, Callable[[], Any]]:
     """What components may ask for, of a dataset and a run."""
 
     def words(kind: str) -> Callable[[str], str]:
@@ -192,7 +195,7 @@ def resources(dataset: RuleQADataset, *, progress: bool = False) -> dict[str, Ca
         "calendar": lambda: Calendar(**dataset.calendar) if dataset.calendar else None,
         "dataset_fingerprint": lambda: dataset.fingerprint,
         "progress": lambda: progress,
-        "backend": lambda: None,  # work of a configuration stays in this process
+        "backend": lambda: backend,
     }
 
 
@@ -306,6 +309,7 @@ def make_retriever(
     *,
     index: Path | None = None,
     progress: bool = False,
+    backend: Backend | None = None,
 ) -> Retriever:
     """The retriever that a configuration names, with all that it wraps.
 
@@ -317,11 +321,13 @@ def make_retriever(
             memory, Lucene keeps its index in the cache folder, and so does dense retrieval with
             the vectors of the corpus.
         progress: show progress bars.
+        backend: encodes the corpus of dense retrieval; this process when None.
 
     Raises:
         ConfigError: an unknown name or key, or a part that does not fit another.
     """
-    builder = Builder(resources(dataset, progress=progress), {"selector": selector}, index)
+    shared = resources(dataset, progress=progress, backend=backend)
+    builder = Builder(shared, {"selector": selector}, index)
     retriever: Retriever = builder.make("retriever", config.section("retriever"))
     return retriever
 

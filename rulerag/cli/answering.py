@@ -21,6 +21,7 @@ from rulerag.cli.common import (
     Output,
     PipelineOptions,
     QueryRun,
+    RayOptions,
     check_outputs,
     choose_queries,
     is_experiment,
@@ -28,6 +29,7 @@ from rulerag.cli.common import (
     percent,
     say,
     show_progress,
+    spread,
 )
 from rulerag.composition import Config
 from rulerag.errors import ConfigError
@@ -52,6 +54,7 @@ def answer(
     out: Output | None = None,
     options: PipelineOptions = PipelineOptions(),
     limit: int | None = None,
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Answer a question, or the queries of a dataset, with the evidence.
@@ -63,6 +66,7 @@ def answer(
         out: answers.jsonl to write.
         options: how documents are found and read.
         limit: only the first N queries.
+        cluster: where the queries of a dataset are answered.
         quiet: no progress bars.
 
     Example:
@@ -70,7 +74,13 @@ def answer(
     """
     check_outputs(out)
     run = open_target(target, dataset, options, ids=query or (), limit=limit, quiet=quiet)
-    answers = run.pipeline.answer(run.queries)
+    backend = cluster.backend() if Path(target).exists() else None
+    answering = (
+        run.pipeline
+        if backend is None
+        else spread(run.config, run.dataset, backend, index=options.index, keep_union=False)
+    )
+    answers = answering.answer(run.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
     say_understood(run)

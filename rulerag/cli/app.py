@@ -24,6 +24,7 @@ COMMANDS = {
     "inspect": "datasets:inspect",
     "mine": "graphs:mine",
     "rules": "graphs:rules",
+    "encode": "corpora:encode",
     "index": "corpora:index",
     "extract": "extracting:extract",
     "retrieve": "corpora:retrieve",

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from rulerag.assembly import experiment, fragments, is_variant, preset
+from rulerag.assembly import (
+    SpreadPipeline,
+    experiment,
+    fragments,
+    is_variant,
+    make_pipeline,
+    make_retriever,
+    make_selector,
+    open_dataset,
+    preset,
+)
 from rulerag.cache import remembered_fingerprint
 from rulerag.composition import Config, check_range
 from rulerag.errors import ConfigError, UnknownNameError, did_you_mean
@@ -18,6 +30,7 @@ from rulerag.generation.huggingface import NANO_LLAMA
 from rulerag.io import STANDARD_OUTPUT, StoredRecords, check_output
 from rulerag.kg import KnowledgeGraph, Phrases
 from rulerag.linking import LinkedQuestion
+from rulerag.parallel import RayBackend
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import RuleQADataset
 from rulerag.types import Document, Query
@@ -216,7 +229,77 @@ def _without_index_settings(section: dict[str, Any]) -> dict[str, Any]:
     return {key: section[key] for key in ("type", "encoder") if key in section}
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RayOptions:
+    """Where work is spread.
+
+    Args:
+        ray: a Ray cluster that works, by its address; local starts one here (default:
+            RAY_ADDRESS, else this process works).
+    """
+
+    ray: str | None = None
+
+    def backend(self, workers: int | None = None) -> RayBackend | None:
+        """The workers of the cluster; None where there is none.
+
+        Args:
+            workers: how many.
+
+        Raises:
+            RuleRAGError: no Ray cluster can be used there.
+        """
+        address = self.ray or os.environ.get("RAY_ADDRESS")
+        if not address:
+            return None
+        from rulerag.parallel import RayBackend
+
+        return RayBackend(workers, address=address)
+
+
 # --- datasets, queries and pipelines -----
+
+
+def spread(
+    config: Config,
+    data: RuleQADataset,
+    backend: RayBackend,
+    *,
+    index: Path | None = None,
+    keep_union: bool = True,
+    progress: bool = False,
+) -> SpreadPipeline:
+    """The pipeline of a configuration, on a cluster.
+
+    Args:
+        config: what it is built by.
+        data: its dataset; vectors of its corpus are made first, spread over the cluster.
+        backend: the cluster; those of its workers that run a model have a GPU where there is one.
+        index: a built index.
+        keep_union: see :func:`rulerag.assembly.make_pipeline`.
+        progress: show progress bars.
+    """
+    models = backend.with_gpus() if _has_model(config.to_dict()) else backend
+    selector = make_selector(config, data.rules, data)
+    make_retriever(config, data, selector, index=index, progress=progress, backend=models)
+    build = partial(_open_copy, Path.cwd(), config, index, keep_union)
+    return SpreadPipeline(build, models)
+
+
+def _has_model(section: Mapping[str, Any]) -> bool:
+    parts = (part for part in section.values() if isinstance(part, Mapping))
+    return bool({"model", "encoder"} & section.keys()) or any(map(_has_model, parts))
+
+
+def _open_copy(
+    folder: Path, config: Config, index: Path | None, keep_union: bool
+) -> RuleRAGPipeline:
+    """A pipeline in a worker, its paths read as from the folder of the command."""
+    if folder.is_dir():
+        os.chdir(folder)
+    data = over_index(open_dataset(config), index, config)
+    return make_pipeline(config, data, index=index, keep_union=keep_union)
 
 
 @dataclass(frozen=True)

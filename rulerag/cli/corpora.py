@@ -16,6 +16,7 @@ from rulerag.cli.common import (
     Output,
     PipelineOptions,
     QueryRun,
+    RayOptions,
     RetrievalOptions,
     check_outputs,
     choose_queries,
@@ -25,6 +26,7 @@ from rulerag.cli.common import (
     refuse_prose,
     say,
     show_progress,
+    spread,
 )
 from rulerag.composition import retriever_name
 from rulerag.errors import ConfigError, OutputError
@@ -38,7 +40,11 @@ from rulerag.types import Document, Query, ScoredDocument, entities_of
 # How a language model is asked about texts of one's own.
 _PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
 # Retrievers that keep an index on disk, and the options that each takes.
-_OPTIONS = {"bm25": ("dates",), "lucene": ("dates",), "dense": ("encoder", "kind")}
+_OPTIONS = {
+    "bm25": ("dates",),
+    "lucene": ("dates",),
+    "dense": ("encoder", "kind", "vectors", "ray"),
+}
 
 
 @Parameter(name="*")
@@ -71,7 +77,9 @@ def index(
     dates: str | None = None,
     encoder: str | None = None,
     kind: str | None = None,
+    vectors: str | None = None,
     how: TextOptions = TextOptions(),
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Build an index that `--index` opens; of texts of your own, it keeps the texts too.
@@ -85,27 +93,68 @@ def index(
         encoder: of dense retrieval: a folder or Hub name (default: the one installed).
         kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …; or a Milvus by its
             address or file: http://host:19530, x.db, x.db#HNSW,M=16.
+        vectors: of a dense index: where `rulerag encode` wrote the vectors.
         how: how texts become documents.
+        cluster: where a corpus is encoded (dense).
         quiet: no progress bars.
 
     Example:
         rulerag index runs/ruleqa-i --retriever lucene --out index
     """
-    _check_index(retriever, dates=dates, encoder=encoder, kind=kind)
+    settings = {"dates": dates, "encoder": encoder, "kind": kind, "vectors": vectors}
+    _check_index(retriever, ray=cluster.ray, **settings)
     if out.is_file():
         raise OutputError("is a file", path=out, hint="name a new or empty folder")
     check_folder(out)
     stored = (corpus / "manifest.json").is_file()
     own = not (stored or is_benchmark(corpus))
     documents = open_corpus(corpus) if stored and not how.kg else read_documents(corpus, how)
-    settings = {"dates": dates, "encoder": encoder, "index": kind}
-    options = {key: value for key, value in settings.items() if value is not None}
+    names = {"kind": "index"}
+    options: dict[str, Any] = {
+        names.get(key, key): value for key, value in settings.items() if value is not None
+    }
     started = time.perf_counter()
+    if retriever == "dense" and (backend := cluster.backend()):
+        options["backend"] = backend.with_gpus()
     _build(retriever, documents, out, progress=show_progress(quiet), **options)
     seconds = time.perf_counter() - started
     if own:
         write_jsonl(out / CORPUS, (document.to_json() for document in documents))
     say(f"{len(documents):,} documents indexed in {seconds:.1f} s → {out}")
+
+
+def encode(
+    corpus: str,
+    /,
+    *,
+    out: str,
+    encoder: str | None = None,
+    cluster: RayOptions = RayOptions(),
+    quiet: bool = False,
+) -> None:
+    """Write the vectors of a corpus of any size, for `index --vectors` or an engine of your own.
+
+    A file of ids and vectors for each slice of the corpus; a rerun goes on where one was ended.
+
+    Args:
+        corpus: a .parquet or .jsonl file, or a folder of them, of `id` and `text`; or a dataset
+            folder. A path, or an address such as s3://bucket/corpus.
+        out: the folder to write, a path or an address.
+        encoder: a folder or Hub name (default: the one installed).
+        cluster: where it is encoded.
+        quiet: no progress bars.
+
+    Example:
+        rulerag encode corpus.parquet --out s3://bucket/vectors --ray 10.0.0.7:6379
+    """
+    from rulerag.retrieval.dense import encode_files
+    from rulerag.retrieval.dense.encoders import NANO_ENCODER
+
+    started = time.perf_counter()
+    backend, progress = cluster.backend(), show_progress(quiet)
+    made = encode_files(corpus, out, encoder or NANO_ENCODER, backend=backend, progress=progress)
+    seconds = time.perf_counter() - started
+    say(f"{made.documents:,} documents encoded to {made.shards:,} files in {seconds:.1f} s → {out}")
 
 
 def _check_index(retriever: str, **options: str | None) -> None:
@@ -214,6 +263,7 @@ def retrieve(
     options: RetrievalOptions = RetrievalOptions(),
     union: bool = False,
     limit: int | None = None,
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Run retrieval for the queries of a dataset.
@@ -224,12 +274,12 @@ def retrieve(
         options: how documents are found.
         union: write the untrimmed union of every rule's top k.
         limit: only the first N queries.
+        cluster: where queries are searched.
         quiet: no progress bars.
 
     Example:
         rulerag retrieve runs/ruleqa-i --retriever bm25 --rules guided --out run.trec
     """
-    from rulerag.pipeline import UnionRetriever
     from rulerag.retrieval.base import write_run
 
     check_outputs(out)
@@ -237,15 +287,15 @@ def retrieve(
     data = open_dataset(config)
     queries = choose_queries(data, config, limit=limit)
     data = over_index(data, options.index, config)
-    pipeline = make_pipeline(config, data, index=options.index, progress=show_progress(quiet))
-    engine, depth = pipeline.retriever, pipeline.top_k
+    progress, depth = show_progress(quiet), config.read("top_k", int, 10)
+    backend = cluster.backend()
+    pipeline: Any = (
+        make_pipeline(config, data, index=options.index, progress=progress)
+        if backend is None
+        else spread(config, data, backend, index=options.index, progress=progress)
+    )
     started = time.perf_counter()
-    if not union:
-        found = engine.retrieve(queries, depth)
-    elif isinstance(engine, UnionRetriever):
-        found = engine.retrieve_union(queries, depth)
-    else:
-        raise ConfigError("there is no union without rules", key="union", hint="--rules guided")
+    found = pipeline.retrieve(queries, union=union)
     seconds = time.perf_counter() - started
     tag = retriever_name(config.section("retriever"))
     write_run(out, {q.id: docs for q, docs in zip(queries, found, strict=True)}, tag=tag)

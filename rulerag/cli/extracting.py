@@ -11,7 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from rulerag.assembly import FACTS_ALONE, make_generator, preset
-from rulerag.cli.common import GraphOptions, Output, say
+from rulerag.cli.common import GraphOptions, Output, RayOptions, say
 from rulerag.cli.corpora import TextOptions, graph_names, read_documents
 from rulerag.composition import Config, merged_values
 from rulerag.errors import ConfigError
@@ -57,6 +57,7 @@ def extract(
     out: Output,
     how: ExtractionOptions = ExtractionOptions(),
     files: GraphOptions = GraphOptions(),
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Find facts in texts: a graph folder that every other command reads, with its sentences.
@@ -66,6 +67,7 @@ def extract(
         out: the graph folder to write.
         how: what triples are found by, and which.
         files: how the files of the seeds are read.
+        cluster: where texts are read.
         quiet: no progress bars.
 
     Example:
@@ -91,7 +93,7 @@ def extract(
         model = None
         if how.generator is not None:
             model = _model(how.generator, out, extractor.relations)
-        found = extractor.extract(documents, model=model)
+        found = extractor.extract(documents, model=model, backend=cluster.backend())
         about = {"settings": {**vars(settings), "model": how.generator}}
         report = write_graph(out, found, extractor.calendar, extractor.patterns, about)
     seconds = time.perf_counter() - started

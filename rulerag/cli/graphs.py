@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from rulerag.assembly import make_miner
 from rulerag.cli.common import (
     GraphOptions,
     Output,
+    RayOptions,
     check_outputs,
     say,
     show_progress,
@@ -26,7 +26,6 @@ from rulerag.kg import FactTable, KnowledgeGraph
 from rulerag.mining.formats import FORMATS, export_rules, import_rules
 from rulerag.mining.paths import merge_rules
 from rulerag.mining.pruning import DEFAULT_SCORE, SCORES, prune_subsumed, top_rules
-from rulerag.parallel import RayBackend
 from rulerag.rules import RuleBank, readable
 
 # What the option --min-confidence is called by each miner.
@@ -113,8 +112,6 @@ class MiningOptions:
         min_head_size: amie: least facts of a head relation (default 100, of smaller graphs 10
             or 2).
         threads: workers at a time (default amie: 2, tlogic: 1).
-        ray: a Ray cluster that works, by its address; local starts one here (default:
-            RAY_ADDRESS, else threads of this process).
         checkpoint: a folder from which an interrupted run resumes.
         max_memory_gb: refuse what would need more (default: what is free).
     """
@@ -126,7 +123,6 @@ class MiningOptions:
     min_head_coverage: float | None = None
     min_head_size: int | None = None
     threads: int | None = None
-    ray: str | None = None
     checkpoint: Path | None = None
     max_memory_gb: float | None = None
 
@@ -135,10 +131,8 @@ class MiningOptions:
 
         Raises:
             ConfigError: the lengths are no numbers.
-            RuleRAGError: no Ray cluster can be used there.
         """
         stated = {key: value for key, value in vars(self).items() if value is not None}
-        stated.pop("ray", None)
         if "min_confidence" in stated:
             confidence = stated.pop("min_confidence")
             stated[_CONFIDENCE.get(miner, "min_confidence")] = confidence
@@ -149,8 +143,6 @@ class MiningOptions:
                 message = f"{self.lengths!r} is no list of lengths"
                 hint = "for example --lengths 1"
                 raise ConfigError(message, key="lengths", hint=hint) from None
-        if address := self.ray or os.environ.get("RAY_ADDRESS"):
-            stated["backend"] = RayBackend(self.threads, address=address)
         return stated
 
 
@@ -177,6 +169,7 @@ def mine(
     files: GraphOptions = GraphOptions(),
     split: str = "train",
     format: str = "jsonl",
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Mine a rule bank from a graph.
@@ -190,6 +183,7 @@ def mine(
         files: how the files of the graph are read.
         split: the split to mine.
         format: jsonl, amie, anyburl or tlogic.
+        cluster: where rules are mined.
         quiet: no progress bars.
 
     Example:
@@ -207,6 +201,8 @@ def mine(
         )
     name = miner if miner != "auto" else "tlogic" if graph.is_temporal else "amie"
     given = how.of(name)
+    if backend := cluster.backend(how.threads):
+        given["backend"] = backend
     if miner == "auto":
         # One command line for graphs of both kinds: what the chosen miner knows counts.
         known = {*find("miner", name).keys, "backend"}

@@ -14,11 +14,13 @@ from rulerag.assembly import experiment as load_experiment
 from rulerag.cli import command_line
 from rulerag.cli.common import (
     Output,
+    RayOptions,
     choose_queries,
     in_line,
     over_index,
     say,
     show_progress,
+    spread,
     table,
 )
 from rulerag.composition import parse_file, parse_settings
@@ -36,6 +38,7 @@ def evaluate(
     overwrite: bool = False,
     index: Path | None = None,
     limit: int | None = None,
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Run one experiment; a rerun resumes what was interrupted.
@@ -50,13 +53,14 @@ def evaluate(
         overwrite: throw away another run in the folder.
         index: a folder written by `rulerag index`, used with its settings.
         limit: only the first N queries.
+        cluster: where queries are answered.
         quiet: no progress bars.
 
     Example:
         rulerag evaluate symbolic__symbolic --dataset runs/ruleqa-i query_set=full
             --out runs/symbolic
     """
-    from rulerag.evaluation import run_experiment
+    from rulerag.evaluation import BATCH, run_experiment
 
     if Path(experiment).is_dir():
         raise ConfigError(
@@ -74,7 +78,12 @@ def evaluate(
         data = open_dataset(settings)
         queries = choose_queries(data, settings, limit=limit)
         data = over_index(data, index, settings)
-        pipeline = make_pipeline(settings, data, index=index)
+        backend = cluster.backend()
+        pipeline = (
+            make_pipeline(settings, data, index=index)
+            if backend is None
+            else spread(settings, data, backend, index=index)
+        )
         load_seconds = time.perf_counter() - started
         result = run_experiment(
             pipeline,
@@ -82,8 +91,9 @@ def evaluate(
             queries,
             out,
             config=settings,
-            top_k=pipeline.top_k,
+            top_k=settings.read("top_k", int, 10),
             seed=settings.read("seed", int, 0),
+            batch_size=BATCH * (1 if backend is None else backend.workers),
             overwrite=overwrite,
             progress=show_progress(quiet),
             load_seconds=load_seconds,
@@ -160,6 +170,7 @@ def link_prediction(
     rules: Path | None = None,
     limit: int | None = None,
     out: Output | None = None,
+    cluster: RayOptions = RayOptions(),
     quiet: bool = False,
 ) -> None:
     """Filtered MRR and Hits@1, 3 and 10 of a rule bank, both directions of every test fact.
@@ -171,6 +182,7 @@ def link_prediction(
         rules: a rule file in any format, in place of a miner.
         limit: only the first N facts, 2 N queries.
         out: the folder for metrics.json.
+        cluster: where rules are mined and applied.
         quiet: no progress bars.
 
     Example:
@@ -186,7 +198,12 @@ def link_prediction(
     # Made before anything costly is done; a run that fails leaves none behind.
     with output_folder(out) if out is not None else nullcontext() as folder:
         result = evaluate_links(
-            kg, miner=miner, rules=rules, settings=settings, progress=show_progress(quiet)
+            kg,
+            miner=miner,
+            rules=rules,
+            settings=settings,
+            progress=show_progress(quiet),
+            backend=cluster.backend(),
         )
         if folder is not None:
             write_json(folder / "metrics.json", result)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         qrels_metrics,
     )
     from rulerag.evaluation.outcomes import OUTCOMES, Outcome, outcome_of
-    from rulerag.evaluation.runner import peak_memory_mb, run_experiment, versions
+    from rulerag.evaluation.runner import BATCH, peak_memory_mb, run_experiment, versions
     from rulerag.evaluation.significance import (
         LEVEL,
         bootstrap_interval,

@@ -68,6 +68,8 @@ PREDICTIONS, RUN, METRICS, TREC, CONFIG = (
     "run.trec",
     "config.yaml",
 )
+BATCH = 512
+"""Queries between two writes to disk."""
 _STAGES = ("load", "retrieve", "generate", "total")
 # Keys that describe an experiment; changing them does not change what it computes.
 _DESCRIPTIVE = ("metadata", "expected")
@@ -110,7 +112,7 @@ def run_experiment(
     config: Mapping[str, Any] | None = None,
     top_k: int = 10,
     seed: int = 0,
-    batch_size: int = 512,
+    batch_size: int = BATCH,
     overwrite: bool = False,
     progress: bool = False,
     load_seconds: float = 0.0,

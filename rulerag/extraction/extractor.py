@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.extraction.language_model import ModelExtractor, RelationQuestion
@@ -29,6 +30,7 @@ from rulerag.extraction.patterns import (
 )
 from rulerag.extraction.records import Extraction, Triple
 from rulerag.kg import Calendar, Phrases
+from rulerag.parallel import Backend, SerialBackend
 from rulerag.types import Document, Fact
 
 _DAYS = Calendar("day", "1970-01-01")
@@ -40,6 +42,11 @@ _MODEL, _EXAMPLES = 0.8, 3
 _OPEN = 0.5
 
 _Page = tuple[Document, tuple[NamePair, ...]]
+_PART = 256  # documents read at once
+
+
+def _read(reader: NameReader, calendar: Calendar, documents: Sequence[Document]) -> list[_Page]:
+    return [(one, tuple(pairs_of(one, reader, calendar))) for one in documents]
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class TripleExtractor:
         Args:
             documents: some of which state known facts.
         """
-        self._learn(self._pages(list(documents)))
+        self._learn(self._pages(list(documents), SerialBackend()))
         return self.patterns
 
     def extract(
@@ -124,6 +131,7 @@ class TripleExtractor:
         *,
         learn: bool = True,
         model: ModelExtractor | None = None,
+        backend: Backend | None = None,
     ) -> Extraction:
         """The triples of documents.
 
@@ -131,6 +139,7 @@ class TripleExtractor:
             documents: their ids are unique.
             learn: whether to learn from these documents first.
             model: says what words mean that end with no known pattern.
+            backend: where names and dates are looked for; this process when None.
 
         Raises:
             EmptyDataError: there is no document.
@@ -138,7 +147,7 @@ class TripleExtractor:
         listed = list(documents)
         if not listed:
             raise EmptyDataError("there is no document", hint="give at least one")
-        pages = self._pages(listed)
+        pages = self._pages(listed, backend or SerialBackend())
         if learn:
             self._learn(pages)
         if not self.facts:
@@ -154,9 +163,11 @@ class TripleExtractor:
         found.faults = model.faults if model is not None else []
         return found
 
-    def _pages(self, documents: Sequence[Document]) -> list[_Page]:
+    def _pages(self, documents: Sequence[Document], backend: Backend) -> list[_Page]:
         reader = NameReader((one.text for one in documents), self.names)
-        return [(one, tuple(pairs_of(one, reader, self.calendar))) for one in documents]
+        read = partial(_read, reader, self.calendar)
+        parts = (documents[n : n + _PART] for n in range(0, len(documents), _PART))
+        return [page for pages in backend.map(read, parts) for page in pages]
 
     def _learn(self, pages: Sequence[_Page]) -> None:
         """Learn from pairs that are the ends of known facts, dated ones at their time."""

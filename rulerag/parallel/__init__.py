@@ -12,5 +12,6 @@ if TYPE_CHECKING:
         ThreadBackend,
         fault_handlers_kept,
     )
+    from rulerag.parallel.copies import Copies
 else:
     __getattr__ = lazy_names(__name__)

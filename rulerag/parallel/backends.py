@@ -7,8 +7,10 @@ be picklable; the function travels once to every worker.
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import importlib
+import logging
 import os
 import pickle
 import re
@@ -97,6 +99,9 @@ class RayBackend:
         address: ``host:port`` or ``ray://host:port`` of a running cluster, ``auto`` for the one of
             this machine; ``local`` starts one here.
 
+    Attributes:
+        gpus: GPUs of a worker.
+
     Raises:
         ConfigError: fewer than one worker, or more than the cluster has CPUs.
         RuleRAGError: no cluster of this version of Ray can be used there.
@@ -114,6 +119,7 @@ class RayBackend:
             self._begin(workers, address)
         cpus = int(self._ray.cluster_resources().get("CPU", 1))
         self.workers = workers or max(1, cpus - 1)
+        self.gpus = 0
         if self.workers > cpus:
             raise ConfigError(
                 f"{workers} workers on a Ray cluster of {cpus} CPUs would wait forever",
@@ -121,8 +127,17 @@ class RayBackend:
                 hint=f"give {cpus} or fewer",
             )
 
+    def with_gpus(self) -> RayBackend:
+        """The same workers, each with a GPU of its own, where the cluster has GPUs."""
+        gpus = int(self._ray.cluster_resources().get("GPU", 0))
+        if gpus:
+            chosen = copy.copy(self)
+            chosen.gpus, chosen.workers = 1, min(gpus, self.workers)
+            return chosen
+        return self
+
     def _begin(self, workers: int | None, address: str) -> None:
-        options: dict[str, Any] = {"address": address}
+        options: dict[str, Any] = {"address": address, "logging_level": logging.ERROR}
         if address == LOCAL:  # it counts the cores itself; more workers would wait forever
             options |= {"include_dashboard": False} | ({"num_cpus": workers} if workers else {})
         try:
@@ -141,7 +156,7 @@ class RayBackend:
         ray, pickler = self._ray, importlib.import_module("ray.cloudpickle")
         # A lost node is no lost run: its items are done again elsewhere. Actors would come back
         # only where there is room for all of them.
-        run = ray.remote(num_cpus=1, max_retries=_AGAIN)(_run_sent)
+        run = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=_AGAIN)(_run_sent)
         # As bytes, so that workers get arrays that they may write to, like those of threads.
         sent = [ray.put(pickler.dumps(function))]
         name, feed = uuid.uuid4().hex, enumerate(items)

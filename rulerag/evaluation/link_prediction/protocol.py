@@ -9,6 +9,8 @@ ranks are given too.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -32,6 +34,7 @@ from rulerag.mining.amie import AmieMiner
 from rulerag.mining.formats import detect_format, import_rules
 from rulerag.mining.inference import Candidates, StaticInference, TemporalInference
 from rulerag.mining.temporal import TLogicMiner
+from rulerag.parallel import Backend, SerialBackend
 from rulerag.rules import RuleBank
 
 Application = TemporalInference | StaticInference
@@ -85,6 +88,7 @@ def evaluate_links(
     rules: Path | None = None,
     settings: LinkPredictionSettings | None = None,
     progress: bool = False,
+    backend: Backend | None = None,
 ) -> dict[str, Any]:
     """Mine or read rules, apply them to both directions of a split's facts, and measure.
 
@@ -94,6 +98,7 @@ def evaluate_links(
         rules: a rule file in any format, in place of a miner.
         settings: how they are applied; the defaults when None.
         progress: show progress bars.
+        backend: where rules are mined and applied; threads of this process when None.
 
     Returns:
         The content of ``metrics.json``: measures, seconds of each part, settings, versions.
@@ -120,7 +125,7 @@ def evaluate_links(
     if rules is not None:
         bank = load_rules(rules, graph, settings.relation_ids)
     else:
-        bank = _mine(str(miner), graph, settings, progress)
+        bank = _mine(str(miner), graph, settings, progress, backend)
     clock.lap("rules")
     application = _application(bank, graph, settings)
     clock.lap("index")
@@ -128,7 +133,8 @@ def evaluate_links(
     queries = queries_of(graph.split(settings.split), known, limit=settings.limit)
     prior = Prior.of(graph.train)
     clock.lap("prepare")
-    ranks = _ranks(application, queries, prior, len(graph.entities), settings.prior, progress)
+    ranks_of = partial(_ranks_of, application, prior, len(graph.entities), settings.prior)
+    ranks = _ranks(ranks_of, queries, progress, backend or SerialBackend())
     clock.lap("apply")
     source = miner or "rules"
     sources = {"kg": kg.name, "miner": source, "rules": rules.name if rules is not None else None}
@@ -167,16 +173,20 @@ def _settings_for(
 
 
 def _mine(
-    miner: str, graph: KnowledgeGraph, settings: LinkPredictionSettings, progress: bool
+    miner: str,
+    graph: KnowledgeGraph,
+    settings: LinkPredictionSettings,
+    progress: bool,
+    backend: Backend | None,
 ) -> RuleBank:
+    common: Any = {"threads": settings.threads, "progress": progress, "backend": backend}
     if miner == "amie":
-        return AmieMiner(threads=settings.threads, progress=progress).mine(graph.train)
+        return AmieMiner(**common).mine(graph.train)
     tlogic = TLogicMiner(
         lengths=settings.lengths,
         num_walks=settings.num_walks,
         seed=settings.seed,
-        threads=settings.threads,
-        progress=progress,
+        **common,
     )
     return tlogic.mine(graph.train)
 
@@ -244,22 +254,21 @@ def _check_ids(bank: RuleBank, graph: KnowledgeGraph, relation_ids: str) -> None
             )
 
 
+def _ranks_of(
+    application: Application, prior: Prior, num_entities: int, where: str, part: Queries
+) -> Ranks:
+    candidates = _candidates(application, part)
+    return rank_answers(part, candidates, prior, num_entities, where)
+
+
 def _ranks(
-    application: Application,
-    queries: Queries,
-    prior: Prior,
-    num_entities: int,
-    where: str,
-    progress: bool,
+    ranks_of: Callable[[Queries], Ranks], queries: Queries, progress: bool, backend: Backend
 ) -> Ranks:
     """The ranks of the answers of all queries, some thousand at a time."""
     starts = range(0, len(queries), _PART)
-    parts = []
-    for start in tqdm(starts, "queries", disable=not progress, unit=f"{_PART}"):
-        part = queries.part(start, start + _PART)
-        candidates = _candidates(application, part)
-        parts.append(rank_answers(part, candidates, prior, num_entities, where))
-    return Ranks.join(parts)
+    parts = backend.map(ranks_of, (queries.part(start, start + _PART) for start in starts))
+    shown = tqdm(parts, "queries", total=len(starts), disable=not progress, unit=f"{_PART}")
+    return Ranks.join(list(shown))
 
 
 def _candidates(application: Application, queries: Queries) -> Candidates:

@@ -6,6 +6,7 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.embeddings import embed_corpus
+    from rulerag.retrieval.dense.encoding import encode_files
     from rulerag.retrieval.dense.faiss_index import normalized
     from rulerag.retrieval.dense.retriever import DenseRetriever, open_dense
 else:

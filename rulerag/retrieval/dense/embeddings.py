@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,14 +15,22 @@ from tqdm.auto import tqdm
 from rulerag.arrays import Floats
 from rulerag.cache import cache_folder
 from rulerag.composition import check_range
-from rulerag.errors import DataError, EmptyDataError, OutputError, RetrievalError
-from rulerag.io import prepare_folder, read_json, write_json
+from rulerag.errors import (
+    DataError,
+    EmptyDataError,
+    FingerprintError,
+    OutputError,
+    RetrievalError,
+)
+from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 from rulerag.retrieval.base import corpus_fingerprint, indexed_text
 from rulerag.retrieval.dense.encoders import SentenceEncoder
+from rulerag.retrieval.dense.encoding import open_vectors
 from rulerag.types import Document
 
 if TYPE_CHECKING:
+    from rulerag.parallel import Backend
     from rulerag.protocols import Encoder
 
 _log = logging.getLogger(__name__)
@@ -51,6 +60,8 @@ def embed_corpus(
     cache_dir: str | Path | None = None,
     chunk_size: int = 8192,
     progress: bool = False,
+    backend: Backend | None = None,
+    vectors: str = "",
 ) -> CorpusEmbeddings:
     """Encode a corpus, or read the vectors that the same encoder gave to the same corpus before.
 
@@ -66,8 +77,11 @@ def embed_corpus(
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes.
         progress: show a progress bar.
+        backend: workers that encode chunks; this process when None.
+        vectors: where :func:`~rulerag.retrieval.dense.encoding.encode_files` wrote them already.
 
     Raises:
+        FingerprintError: those vectors are of other documents or of another encoder.
         EmptyDataError: there is no document, or one without text; names it.
         ConfigError: the encoder is one of queries.
         RetrievalError: the encoder gives something else than one vector for each text.
@@ -86,14 +100,16 @@ def embed_corpus(
         encoder = encoder.with_role("document")
     name = getattr(encoder, "fingerprint", None)
     if not cache or name is None:
-        return _encode(texts, encoder, chunk_size, progress)
+        return _encode(texts, encoder, chunk_size, progress, backend)
     folder = Path(cache_dir) if cache_dir is not None else cache_folder("embeddings")
     folder = folder / f"{corpus_fingerprint(documents)}-{name}-{chunk_size}"
     stored = _stored(folder, len(texts))
     if stored is None or stored.rows < len(texts):
         prepare_folder(folder)
+        if vectors:
+            return _copied(vectors, documents, name, folder)
         with locked(folder / LOCK, folder, wait=True):  # another process may make the same
-            return _encode(texts, encoder, chunk_size, progress, folder)
+            return _encode(texts, encoder, chunk_size, progress, backend, folder)
     _warn_truncated(stored.truncated, len(texts))
     return CorpusEmbeddings(stored.vectors, stored.truncated)
 
@@ -127,6 +143,7 @@ def _encode(
     encoder: Encoder,
     chunk_size: int,
     progress: bool,
+    backend: Backend | None,
     folder: Path | None = None,
 ) -> CorpusEmbeddings:
     """One pass over a corpus, chunk by chunk; in a folder it goes on where a killed one ended."""
@@ -138,23 +155,71 @@ def _encode(
         vectors, done, truncated = np.load(folder / _VECTORS, mmap_mode="r+"), *stored[1:]
     with tqdm(total=len(texts), desc="Encode", unit="document", disable=not progress) as bar:
         bar.update(done)
-        for start in range(done, len(texts), chunk_size):
-            rows = np.arange(start, min(start + chunk_size, len(texts)))
-            own = rows[original[rows] == rows]
-            if len(own):
-                values = encode_checked(encoder, [texts[row] for row in own], bar=bar)
-                truncated += int(getattr(encoder, "truncated", 0))
+        left = np.arange(done, len(texts))
+        parts = np.split(left, range(chunk_size, len(left), chunk_size)) if len(left) else []
+        own_rows = [rows[original[rows] == rows] for rows in parts]
+        work = ([texts[row] for row in own] for own in own_rows)
+        found = (
+            map(partial(_encode_part, encoder, bar=bar), work)
+            if backend is None
+            else backend.map(partial(_encode_elsewhere, encoder), work)
+        )
+        for rows, own, part in zip(parts, own_rows, found, strict=True):
+            if part is not None:
+                truncated += part.truncated
                 if vectors is None:  # the first text is the first of its kind
-                    vectors = _storage(folder, (len(texts), values.shape[1]))
-                vectors[own] = values
+                    vectors = _storage(folder, (len(texts), part.vectors.shape[1]))
+                vectors[own] = part.vectors
             vectors[rows] = vectors[original[rows]]
-            bar.update(len(rows) - len(own))
+            bar.update(len(rows) - len(own) * (backend is None))
             if folder is not None:
                 vectors.flush()
                 # Written last: a chunk counts when this file says so.
                 write_json(folder / _PROGRESS, {"rows": int(rows[-1]) + 1, "truncated": truncated})
     _warn_truncated(truncated, len(texts))
     return CorpusEmbeddings(vectors, truncated)
+
+
+def _copied(
+    place: str, documents: Sequence[Document], encoder: str, folder: Path
+) -> CorpusEmbeddings:
+    """The vectors that were written elsewhere, in one file here."""
+    made: Any = None
+    row = 0
+    about, shards = open_vectors(place, encoder)
+    for texts, vectors in shards:
+        part = documents[row : row + len(vectors)]
+        if texts != fingerprint_object([[d.id for d in part], [indexed_text(d) for d in part]]):
+            break
+        if made is None:
+            made = _storage(folder, (len(documents), vectors.shape[1]))
+        made[row : row + len(part)] = vectors
+        row += len(part)
+    if row != len(documents):
+        message = f"these vectors are not those of the documents, from document {row} on"
+        raise FingerprintError(message, path=place, hint="encode this corpus: `rulerag encode`")
+    made.flush()
+    write_json(folder / _PROGRESS, {"rows": row, "truncated": about.truncated})
+    return CorpusEmbeddings(made, about.truncated)
+
+
+def _encode_part(
+    encoder: Encoder, texts: Sequence[str], bar: tqdm[Any] | None = None
+) -> CorpusEmbeddings | None:
+    """The vectors of some texts, and how many were cut; None where there is no text."""
+    if not texts:
+        return None
+    vectors = encode_checked(encoder, texts, bar=bar)
+    return CorpusEmbeddings(vectors, int(getattr(encoder, "truncated", 0)))
+
+
+def _encode_elsewhere(encoder: Encoder, texts: Sequence[str]) -> CorpusEmbeddings | None:
+    """The same in a worker, on its GPU where it has one."""
+    import torch
+
+    if isinstance(encoder, SentenceEncoder) and torch.cuda.is_available():
+        encoder.model.to("cuda")
+    return _encode_part(encoder, texts)
 
 
 def _storage(folder: Path | None, shape: tuple[int, int]) -> Any:

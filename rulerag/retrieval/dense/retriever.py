@@ -34,6 +34,7 @@ from rulerag.retrieval.base import (
 from rulerag.retrieval.dense import shards
 from rulerag.retrieval.dense.embeddings import embed_corpus, encode_checked
 from rulerag.retrieval.dense.encoders import (
+    DOCUMENTS,
     NANO_ENCODER,
     SIMILARITIES,
     EncoderSettings,
@@ -46,11 +47,11 @@ from rulerag.retrieval.dense.shards import ShardedIndex
 from rulerag.types import Document, Query
 
 if TYPE_CHECKING:
+    from rulerag.parallel import Backend
     from rulerag.protocols import Encoder
 
 AnyIndex = VectorIndex | ShardedIndex | MilvusIndex
 _KIND = "dense"
-_DOCUMENTS = "document_encoder"  # of a fine-tuned query encoder: the frozen one that it fits
 _PARTNERS = (("ctx_encoder", "question_encoder"), ("context_encoder", "question_encoder"))
 
 
@@ -68,6 +69,7 @@ class IndexSettings(Settings):
         cache: keep the vectors of the corpus on disk.
         cache_dir: the folder to keep them in; rulerag's cache folder when None.
         chunk_size: documents encoded between two writes to the cache.
+        vectors: where `rulerag encode` wrote the vectors of the corpus.
     """
 
     similarity: str | None = None
@@ -76,6 +78,7 @@ class IndexSettings(Settings):
     cache: bool = True
     cache_dir: str | Path | None = None
     chunk_size: int = Field(default=8192, ge=1)
+    vectors: str = ""
 
 
 class DenseRetriever(CorpusIndex):
@@ -94,6 +97,8 @@ class DenseRetriever(CorpusIndex):
         query_encoder: encodes queries, into the same space.
         threads: threads of FAISS; its own choice when None.
         progress: show progress bars.
+        backend: encodes the corpus, such as a :class:`~rulerag.parallel.RayBackend`; this process
+            when None.
         settings: how vectors are compared, indexed and kept, all together.
         changes: the same one by one, fields of :class:`IndexSettings`.
 
@@ -119,6 +124,7 @@ class DenseRetriever(CorpusIndex):
         query_encoder: Encoder | None = None,
         threads: int | None = None,
         progress: bool = False,
+        backend: Backend | None = None,
         settings: IndexSettings | None = None,
         **changes: Any,
     ) -> None:
@@ -142,6 +148,8 @@ class DenseRetriever(CorpusIndex):
             cache_dir=chosen.cache_dir,
             chunk_size=chosen.chunk_size,
             progress=progress,
+            backend=backend,
+            vectors=chosen.vectors,
         )
         about = _About(similarity, _name(document_encoder), found.truncated)
         normalize = similarity == "cosine"
@@ -396,6 +404,7 @@ def open_dense(
     folder: str | Path | None = None,
     threads: int | None = None,
     progress: bool = False,
+    backend: Backend | None = None,
     settings: DenseSettings | None = None,
     **changes: Any,
 ) -> DenseRetriever:
@@ -408,6 +417,7 @@ def open_dense(
             that one is opened.
         threads: as in :class:`~rulerag.retrieval.dense.DenseRetriever`.
         progress: see there.
+        backend: see there.
         settings: all settings together.
         changes: settings one by one, fields of :class:`DenseSettings`; those of
             :func:`~rulerag.retrieval.dense.encoders.load_encoder` are for both sides.
@@ -429,7 +439,7 @@ def open_dense(
         common["search_parameters"] = chosen.search_parameters
         return DenseRetriever.load(folder, corpus, checked, **common)
     side = load_encoder(encoder, role="document" if partner else "both", settings=loading)
-    return DenseRetriever(corpus, side, settings=chosen, **common)
+    return DenseRetriever(corpus, side, backend=backend, settings=chosen, **common)
 
 
 def _names(
@@ -437,8 +447,8 @@ def _names(
 ) -> tuple[str | Path, str | Path | None]:
     """The encoder of documents, and that of queries where it is another one."""
     path = Path(encoder)
-    if (path / _DOCUMENTS).is_dir():
-        return path / _DOCUMENTS, query_encoder or encoder
+    if (path / DOCUMENTS).is_dir():
+        return path / DOCUMENTS, query_encoder or encoder
     if query_encoder is not None:
         return encoder, query_encoder
     for context, question in _PARTNERS:

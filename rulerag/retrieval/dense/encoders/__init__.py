@@ -6,6 +6,12 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.dense.encoders.encoder import SIMILARITIES, SentenceEncoder
-    from rulerag.retrieval.dense.encoders.load import NANO_ENCODER, EncoderSettings, load_encoder
+    from rulerag.retrieval.dense.encoders.load import (
+        DOCUMENTS,
+        NANO_ENCODER,
+        EncoderSettings,
+        load_documents_side,
+        load_encoder,
+    )
 else:
     __getattr__ = lazy_names(__name__)

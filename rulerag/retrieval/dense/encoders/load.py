@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+DOCUMENTS = "document_encoder"
+"""In the folder of a fine-tuned query encoder: the frozen one of documents that it fits."""
 NANO_ENCODER = "rulerag-nano-encoder"
 """The small encoder that is installed with rulerag; its card stands in its folder."""
 
@@ -158,6 +160,19 @@ def load_encoder(
         batch_size=chosen.batch_size,
         **options,
     )
+
+
+def load_documents_side(
+    name: str | Path, settings: EncoderSettings | None = None
+) -> SentenceEncoder:
+    """What encodes documents: of a folder that ``training.retriever`` wrote, the frozen side.
+
+    Args:
+        name: as for :func:`load_encoder`, which tells the errors too.
+        settings: see there.
+    """
+    inside = Path(name) / DOCUMENTS
+    return load_encoder(inside if inside.is_dir() else name, role="document", settings=settings)
 
 
 def known_recipe(name: str, config: Mapping[str, Any] | None = None) -> Recipe | None:
