@@ -96,10 +96,11 @@ def encode_files(
         OutputError: the folder cannot be written.
         MissingDependencyError: pyarrow is not installed.
     """
-    files, place = _files_of(corpus)
-    slices = [one for file in files for one in _slices(file)]
+    source, place = _opened(corpus)
+    files = _files(source, place, corpus)
+    slices = [one for file in files for one in _slices(source, file)]
     if not slices:
-        raise EmptyDataError("the corpus holds no documents", path=corpus)
+        raise EmptyDataError(f"no document is in {corpus}")
     known = load_documents_side(encoder, settings).fingerprint
     system, folder = _opened(out)
     state = fingerprint_object([known, [(one.file[len(place) :], *one[1:]) for one in slices]])
@@ -109,7 +110,8 @@ def encode_files(
     work = [{"number": n, **slices[n]._asdict()} for n in left]
     with tqdm(total=len(slices), desc="Encode", unit="shard", disable=not progress) as bar:
         bar.update(len(slices) - len(left))
-        for _ in _encoded((str(encoder), settings, str(out)), work, backend) if left else ():
+        worker = str(encoder), settings, source, system, folder
+        for _ in _encoded(worker, work, backend) if left else ():
             bar.update()
     read = _pyarrow("parquet").read_metadata
     found = [read(f"{folder}/{_name(n)}", filesystem=system) for n in range(len(slices))]
@@ -135,7 +137,7 @@ def open_vectors(
     system, folder = _opened(place)
     about = _about(system, folder)
     if "documents" not in about:
-        raise DataError("holds no whole encoding", path=place, hint="`rulerag encode` goes on")
+        raise DataError(f"no whole encoding is in {place}", hint="`rulerag encode` goes on")
     if about["encoder"] != encoder:
         message = f"another encoder gave these vectors ({about['encoder']}, this one is {encoder})"
         raise FingerprintError(message, path=place, hint="name the encoder that they are of")
@@ -172,12 +174,7 @@ def _encoded(
     rows = data.from_items(work, override_num_blocks=len(work))
     device = {"num_cpus": 1, "num_gpus": chosen.gpus}
 
-    # Arguments of its own would lie in the object store, and with it be lost (ray#53727).
-    class Worker(_Worker):
-        def __init__(self) -> None:
-            super().__init__(*worker)
-
-    done = rows.map(Worker, compute=pool, **device)
+    done = rows.map(_Worker, fn_constructor_args=worker, compute=pool, **device)
     try:
         yield from done.iter_rows()
     except importlib.import_module("ray").exceptions.RayTaskError as error:
@@ -187,14 +184,16 @@ def _encoded(
 class _Worker:
     """Encodes slices, with one model on one device."""
 
-    def __init__(self, encoder: str, settings: EncoderSettings | None, out: str) -> None:
+    def __init__(
+        self, encoder: str, settings: EncoderSettings | None, source: Any, system: Any, folder: str
+    ) -> None:
         self._encoder = load_documents_side(encoder, settings)
-        self._out = _opened(out)
+        self._source, self._system, self._folder = source, system, folder
 
     def __call__(self, work: dict[str, Any]) -> dict[str, Any]:
         """Write the shard of a slice."""
         arrow, parquet = _pyarrow(), _pyarrow("parquet")
-        ids, texts = _read(Slice(work["file"], work["start"], work["stop"]))
+        ids, texts = _read(self._source, Slice(work["file"], work["start"], work["stop"]))
         vectors, cut = _by_tokens(self._encoder, texts)
         flat = arrow.array(vectors.reshape(-1))
         columns = [arrow.array(ids, arrow.string())]
@@ -203,8 +202,7 @@ class _Worker:
         about = {_CUT: str(cut), _TEXTS: fingerprint_object([ids, texts])}
         table = arrow.table(columns, ["id", "vector"]).replace_schema_metadata(about)
         parquet.write_table(table, sink, compression="none")
-        system, folder = self._out
-        _write(system, f"{folder}/{_name(work['number'])}", sink.getvalue())
+        _write(self._system, f"{self._folder}/{_name(work['number'])}", sink.getvalue())
         return {"number": work["number"]}
 
 
@@ -240,44 +238,40 @@ def _opened(place: str | Path) -> tuple[Any, str]:
             return system, path
         return _pyarrow("fs").LocalFileSystem(), str(Path(text).absolute())
     except (OSError, ValueError) as error:
-        raise DataError(f"cannot be opened ({error})", path=place) from error
+        raise DataError(f"{place} cannot be opened: {error}") from error
 
 
-def _files_of(corpus: str | Path) -> tuple[list[str], str]:
-    """The files of a corpus, and the folder before their names."""
-    system, path = _opened(corpus)
+def _files(system: Any, path: str, corpus: str | Path) -> list[str]:
     fs = _pyarrow("fs")
     info = system.get_file_info(path)
     if info.type == fs.FileType.NotFound:
-        raise DataError("no such file or folder", path=corpus)
-    base = str(corpus)[: -len(path)] if "://" in str(corpus) and str(corpus).endswith(path) else ""
+        raise DataError(f"no such file or folder: {corpus}")
     if info.type == fs.FileType.File:
-        return [base + path], base + path
+        return [path]
     inside = system.get_file_info(fs.FileSelector(path, recursive=False))
     names = sorted(one.path for one in inside if one.is_file)
-    own = [name for name in names if name.endswith("/corpus.jsonl")]
-    kinds = own or [name for name in names if name.endswith((".parquet", ".jsonl"))]
-    if not kinds:
-        raise DataError("holds no .parquet or .jsonl file", path=corpus)
-    return [base + name for name in kinds], base + path
+    own = [name for name in names if name.endswith("/corpus.jsonl")]  # a dataset
+    chosen = own or [name for name in names if name.endswith((".parquet", ".jsonl"))]
+    if not chosen:
+        raise DataError(f"no .parquet or .jsonl file is in {corpus}")
+    return chosen
 
 
-def _slices(file: str) -> list[Slice]:
-    system, path = _opened(file)
+def _slices(system: Any, file: str) -> list[Slice]:
     if file.endswith(".jsonl"):
-        size, step = system.get_file_info(path).size, _BYTES
+        size, step = system.get_file_info(file).size, _BYTES
     else:
         try:
-            metadata = _pyarrow("parquet").read_metadata(path, filesystem=system)
+            metadata = _pyarrow("parquet").read_metadata(file, filesystem=system)
         except (OSError, ValueError) as error:
             raise DataFormatError(f"is no Parquet file ({error})", path=file) from error
         size, step = metadata.num_rows, ROWS
     return [Slice(file, start, min(start + step, size)) for start in range(0, size, step)]
 
 
-def _read(part: Slice) -> tuple[list[str], list[str]]:
+def _read(system: Any, part: Slice) -> tuple[list[str], list[str]]:
     """The ids and the texts of a slice."""
-    documents = _lines(part) if part.file.endswith(".jsonl") else _rows(part)
+    documents = _lines(system, part) if part.file.endswith(".jsonl") else _rows(system, part)
     texts = [indexed_text(document) for document in documents]
     for document, text in zip(documents, texts, strict=True):
         if not text.strip():
@@ -285,10 +279,9 @@ def _read(part: Slice) -> tuple[list[str], list[str]]:
     return [document.id for document in documents], texts
 
 
-def _lines(part: Slice) -> list[Document]:
-    system, path = _opened(part.file)
+def _lines(system: Any, part: Slice) -> list[Document]:
     documents: list[Document] = []
-    with system.open_input_file(path) as raw:
+    with system.open_input_file(part.file) as raw:
         # A line belongs to the slice that it begins in.
         start = max(part.start - 1, 0)
         raw.seek(start)
@@ -309,9 +302,8 @@ def _lines(part: Slice) -> list[Document]:
     return documents
 
 
-def _rows(part: Slice) -> list[Document]:
-    system, path = _opened(part.file)
-    parquet = _pyarrow("parquet").ParquetFile(path, filesystem=system)
+def _rows(system: Any, part: Slice) -> list[Document]:
+    parquet = _pyarrow("parquet").ParquetFile(part.file, filesystem=system)
     names = [one for one in ("id", "text", "title") if one in parquet.schema_arrow.names]
     if names[:2] != ["id", "text"]:
         message = f"has the columns {', '.join(parquet.schema_arrow.names)}"
