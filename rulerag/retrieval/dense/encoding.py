@@ -337,7 +337,7 @@ def _about(system: Any, folder: str) -> dict[str, Any]:
         with system.open_input_file(f"{folder}/{_ABOUT}") as file:
             about: dict[str, Any] = json.loads(file.read())
             return about
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except ValueError as error:
         raise DataFormatError(f"is no JSON ({error})", path=f"{folder}/{_ABOUT}") from error

@@ -1,0 +1,1 @@
+"""How time, memory and disk grow with the size of what is worked on."""

@@ -1,0 +1,223 @@
+"""The steps whose growth is measured, each of a size, in a process of its own.
+
+Every step gives what its unit costs; what it needs first (a generated graph, generated vectors) is
+made before the clock starts, and counts only to the peak of memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rulerag.arrays import Floats
+from rulerag.mining.amie import AmieMiner
+from rulerag.mining.temporal import TLogicMiner
+from rulerag.parallel import RayBackend
+from rulerag.retrieval.dense.encoding import encode_files
+from rulerag.retrieval.dense.faiss_index import VectorIndex
+from rulerag.retrieval.dense.shards import SHARD, ShardedIndex
+from rulerag.retrieval.lexical import BM25Retriever
+from rulerag.synthetic import World
+from rulerag.types import Document, Query
+
+DIMENSION, _RANK, _NOISE = 384, 48, 0.35
+_SEARCHES, _QUESTIONS = 9, 60  # q alone and with eight rules
+_WORDS = 60
+
+Step = Callable[[int, int, Path], dict[str, Any]]
+
+
+class Clock:
+    """Wall seconds, and CPU seconds of this process and of those that it started."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter(), self._used()
+
+    @staticmethod
+    def _used() -> float:
+        both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+        return sum(one.ru_utime + one.ru_stime for one in both)
+
+    def read(self) -> dict[str, float]:
+        """Seconds since it was made."""
+        wall, used = time.perf_counter() - self._began[0], self._used() - self._began[1]
+        return {"seconds": round(wall, 3), "cpu_seconds": round(used, 3)}
+
+
+class PrivateMemory:
+    """Watches the memory that this process has for itself, files that are mapped left out."""
+
+    def __init__(self) -> None:
+        self.peak_mb = 0.0
+        threading.Thread(target=self._watch, daemon=True).start()
+
+    def _watch(self) -> None:
+        while True:
+            status = Path("/proc/self/status").read_text(encoding="utf-8")
+            kilobytes = int(status.partition("RssAnon:")[2].split()[0])
+            self.peak_mb = max(self.peak_mb, round(kilobytes / 1024, 1))
+            time.sleep(0.1)
+
+
+def _mine(kind: str, size: int, workers: int) -> dict[str, Any]:
+    facts = World.generate(size, kind=kind).graph.train
+    backend = RayBackend(workers) if workers > 1 else None
+    miner: Any
+    if kind == "static":
+        miner = AmieMiner(max_atoms=3, threads=1, backend=backend)
+    else:
+        miner = TLogicMiner(lengths=(1,), threads=1, backend=backend)
+    small = World.generate(1000, kind=kind).graph.train
+    miner.mine(small)  # compiled, and on a cluster each worker up
+    clock = Clock()
+    rules = miner.mine(facts)
+    return {**clock.read(), "rules": len(rules)}
+
+
+def mine_amie(size: int, workers: int, _folder: Path) -> dict[str, Any]:
+    """Rules of up to three atoms of a static graph."""
+    return _mine("static", size, workers)
+
+
+def mine_tlogic(size: int, workers: int, _folder: Path) -> dict[str, Any]:
+    """Rules of one body atom of a temporal graph."""
+    return _mine("temporal", size, workers)
+
+
+def _passages(size: int) -> list[str]:
+    """Passages of sixty words, whose frequencies fall as those of words do (Zipf)."""
+    rng = np.random.default_rng(0)
+    ids = np.minimum(rng.zipf(1.2, (size, _WORDS)), 200_000)
+    return [" ".join(f"w{one}" for one in row) for row in ids]
+
+
+def encode(size: int, workers: int, folder: Path) -> dict[str, Any]:
+    """Passages to vectors, with all-MiniLM-L6-v2, to files of ids and vectors."""
+    file = folder / "corpus.jsonl"
+    pages = (Path(__file__).parents[2] / "docs").glob("*.md")
+    words = re.findall("[a-z]+", " ".join(page.read_text(encoding="utf-8") for page in pages))
+    rng = np.random.default_rng(0)
+    with file.open("w", encoding="utf-8") as out:
+        for number in range(size):
+            text = " ".join(rng.choice(words, _WORDS))
+            out.write(json.dumps({"_id": f"d{number}", "text": text}) + "\n")
+    backend = RayBackend(workers) if workers > 1 else None
+    if backend:
+        list(backend.map(abs, range(workers)))
+    clock = Clock()
+    encode_files(file, folder / "vectors", "all-minilm-l6-v2", backend=backend)
+    return clock.read()
+
+
+def index_bm25(size: int, _workers: int, folder: Path) -> dict[str, Any]:
+    """Passages to a BM25 index on disk; nine searches of a question in it."""
+    documents = [Document(f"d{n}", text) for n, text in enumerate(_passages(size))]
+    clock = Clock()
+    BM25Retriever(documents).save(folder / "index")
+    built = clock.read()
+    opened = BM25Retriever.load(folder / "index", documents)
+    rng = np.random.default_rng(1)
+    questions = [
+        [Query(f"q{n}-{r}", " ".join(rng.choice(documents[n].text.split(), 8))) for r in range(9)]
+        for n in range(_QUESTIONS)
+    ]
+    return {**built, "question_ms": _median(lambda some: opened.search(some, 10), questions)}
+
+
+def index_dense(size: int, _workers: int, folder: Path) -> dict[str, Any]:
+    """Generated vectors to ``IVF,SQ8`` shards on disk; nine searches of a question in them."""
+    vectors = random_vectors(folder / "vectors.npy", size)
+    cells = int(min(4096, 2 ** round(np.log2(4 * np.sqrt(min(size, SHARD))))))
+    kind, search = f"IVF{cells},SQ8", f"nprobe={max(8, cells // 128)}"
+    clock = Clock()
+    if size > SHARD:
+        index: Any = ShardedIndex.build(vectors, kind, search, normalize=True)
+    else:
+        made = VectorIndex.build(vectors, kind, search, normalize=True)
+        about = made.save(folder)
+        index = VectorIndex.load(folder, about | {"search_parameters": search}, size)
+        del made
+    built = clock.read()
+    disk = sum(f.stat().st_size for f in folder.rglob("*") if f.is_file() and f.suffix != ".npy")
+    rng = np.random.default_rng(2)
+    rows = np.sort(rng.integers(0, size, _QUESTIONS * _SEARCHES))
+    noise = rng.standard_normal((len(rows), DIMENSION), dtype=np.float32) / np.sqrt(DIMENSION)
+    queries = _unit(vectors[rows] + _NOISE * noise)
+    asked = rng.permutation(queries).reshape(_QUESTIONS, _SEARCHES, DIMENSION)
+    index.search(asked[0], 10)
+    milliseconds = _median(lambda some: index.search(some, 10), list(asked))
+    wanted = _exact(vectors, asked.reshape(-1, DIMENSION), 10)
+    found = index.search(asked.reshape(-1, DIMENSION), 10).rows
+    hits = [len(set(a) & set(b)) / len(b) for a, b in zip(found, wanted, strict=True)]
+    return {
+        **built,
+        "kind": f"{kind}; {search}",
+        "question_ms": milliseconds,
+        "recall@10": round(float(np.mean(hits)), 4),
+        "disk_mb": round(disk / 1e6, 1),
+    }
+
+
+def random_vectors(file: Path, size: int) -> np.memmap[Any, Any]:
+    """Unit vectors in clouds of a hundred: few directions and noise, as texts cluster."""
+    rng = np.random.default_rng(0)
+    made = np.lib.format.open_memmap(file, "w+", np.float32, (size, DIMENSION))
+    basis = rng.standard_normal((_RANK, DIMENSION), dtype=np.float32) / np.sqrt(DIMENSION)
+    centres = rng.standard_normal((max(size // 100, 10), _RANK), dtype=np.float32)
+    for start in range(0, size, 100_000):
+        count = min(100_000, size - start)
+        cloud = centres[rng.integers(0, len(centres), count)]
+        cloud = cloud + 0.6 * rng.standard_normal((count, _RANK), dtype=np.float32)
+        rest = rng.standard_normal((count, DIMENSION), dtype=np.float32) / np.sqrt(DIMENSION)
+        made[start : start + count] = _unit(cloud @ basis + rest)
+    made.flush()
+    del made
+    opened: np.memmap[Any, Any] = np.load(file, mmap_mode="r")
+    return opened
+
+
+def _unit(values: Floats) -> Floats:
+    unit: Floats = values / np.linalg.norm(values, axis=1, keepdims=True)
+    return unit
+
+
+def _exact(vectors: Floats, queries: Floats, depth: int) -> np.ndarray[Any, Any]:
+    """The rows of the most similar vectors, all of them compared."""
+    rows = np.empty((len(queries), 0), dtype=np.int64)
+    scores = np.empty((len(queries), 0), dtype=np.float32)
+    for start in range(0, len(vectors), 200_000):
+        here = queries @ np.asarray(vectors[start : start + 200_000]).T
+        best = np.argpartition(-here, depth, axis=1)[:, :depth]
+        rows = np.hstack([rows, best + start])
+        scores = np.hstack([scores, np.take_along_axis(here, best, axis=1)])
+        order = np.argsort(-scores, axis=1)[:, :depth]
+        rows = np.take_along_axis(rows, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+    return rows
+
+
+def _median(search: Callable[[Any], Any], questions: list[Any]) -> float:
+    times = []
+    for one in questions:
+        began = time.perf_counter()
+        search(one)
+        times.append(1000 * (time.perf_counter() - began))
+    return round(float(np.median(times)), 2)
+
+
+STEPS: dict[str, tuple[Step, tuple[int, ...]]] = {
+    "mine-amie": (mine_amie, (10**4, 10**5, 10**6, 10**7, 3 * 10**7)),
+    "mine-tlogic": (mine_tlogic, (10**4, 10**5, 10**6, 10**7, 3 * 10**7)),
+    "encode": (encode, (10**3, 10**4, 10**5)),
+    "index-bm25": (index_bm25, (10**4, 10**5, 10**6)),
+    "index-dense": (index_dense, (10**4, 10**5, 10**6, 10**7)),
+}
+"""What is measured, and of which sizes."""
