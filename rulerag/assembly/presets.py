@@ -276,7 +276,7 @@ def preset(
         _retriever(retriever, rules, tables), _generator(str(generator or "symbolic"), tables)
     )
     if encoder is not None:
-        if retriever.partition("-")[0] != "dense":
+        if retriever.partition("-")[0] not in ("dense", "milvus"):
             hint = "add --retriever dense"
             raise ConfigError(f"{retriever} has no encoder", key="encoder", hint=hint)
         values["retriever"] = _with_innermost(values["retriever"], {"encoder": str(encoder)})
@@ -309,7 +309,8 @@ def _retriever(retriever: str, rules: str, tables: _Tables) -> dict[str, Any]:
                 hint=f"leave it out, or use --retriever {retriever.partition('-')[0]} --rules none",
             )
         return tables.part("retriever", retriever)
-    parts = find("retriever", retriever, key="retriever").holds.values()
+    kind = tables.part("retriever", retriever)["retriever"]["type"]
+    parts = find("retriever", kind, key="retriever").holds.values()
     if any(part.startswith("retriever") for part in parts):
         known = sorted(one for one in _table("retrievers") if one.startswith("bm25-"))
         hint = f"one of the tables, {', '.join(known)}, or an experiment file"

@@ -39,11 +39,14 @@ from rulerag.types import Document, Query, ScoredDocument, entities_of
 
 # How a language model is asked about texts of one's own.
 _PROSE = {"template": "open", "dtype": "fast", "max_new_tokens": 64}
+MILVUS = "http://localhost:19530"
+"""The address of a Milvus of this machine."""
 # Retrievers that keep an index on disk, and the options that each takes.
 _OPTIONS = {
     "bm25": ("dates",),
     "lucene": ("dates",),
     "dense": ("encoder", "kind", "vectors", "ray"),
+    "milvus": ("encoder", "kind", "vectors", "ray"),
 }
 
 
@@ -88,11 +91,11 @@ def index(
         corpus: a dataset folder, a benchmark (BEIR, FlashRAG, HotpotQA …), or a file or folder of
             texts: Markdown, HTML, PDF, text, .jsonl.
         out: the index folder to write.
-        retriever: bm25, lucene or dense.
+        retriever: bm25, lucene, dense, or milvus (dense, in a Milvus).
         dates: token, split or drop (default bm25: token, lucene: split).
         encoder: of dense retrieval: a folder or Hub name (default: the one installed).
-        kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …; or a Milvus by its
-            address or file: http://host:19530, x.db, x.db#HNSW,M=16.
+        kind: of a dense index, FAISS's: Flat (default), HNSW32, IVF1024,SQ8 …; of milvus its
+            address or file: http://host:19530 (default: of this machine), x.db, x.db#HNSW,M=16.
         vectors: of a dense index: where `rulerag encode` wrote the vectors.
         how: how texts become documents.
         cluster: where a corpus is encoded (dense).
@@ -109,6 +112,8 @@ def index(
     stored = (corpus / "manifest.json").is_file()
     own = not (stored or is_benchmark(corpus))
     documents = open_corpus(corpus) if stored and not how.kg else read_documents(corpus, how)
+    if retriever == "milvus":
+        retriever, settings["kind"] = "dense", kind or MILVUS
     names = {"kind": "index"}
     options: dict[str, Any] = {
         names.get(key, key): value for key, value in settings.items() if value is not None
@@ -160,7 +165,7 @@ def encode(
 def _check_index(retriever: str, **options: str | None) -> None:
     """Raise a ConfigError for a retriever without an index, or an option that it does not take."""
     if retriever not in _OPTIONS:
-        hint = "bm25, lucene or dense"
+        hint = "bm25, lucene, dense or milvus"
         raise ConfigError(f"{retriever!r} keeps no index on disk", key="retriever", hint=hint)
     for key, value in options.items():
         if value is not None and key not in _OPTIONS[retriever]:

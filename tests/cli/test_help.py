@@ -20,6 +20,7 @@ from rulerag.explanation.explaining import ExplainSettings
 
 CONTRACT = {
     *("demo", "mine", "rules", "index", "retrieve", "answer", "explain", "evaluate", "inspect"),
+    "encode",
     *("extract", "studio", "redteam", "link-prediction", "cache", "data fetch"),
     *("ruleqa build", "ruleqa check", "ruleqa table"),
     *("models list", "models fetch", "models info"),

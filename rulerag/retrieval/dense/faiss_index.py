@@ -70,6 +70,7 @@ class VectorIndex:
         *,
         normalize: bool,
         threads: int | None = None,
+        trained: VectorIndex | None = None,
     ) -> VectorIndex:
         """Index vectors, memory-mapped ones too.
 
@@ -82,6 +83,7 @@ class VectorIndex:
             search_parameters: see there.
             normalize: make every vector as long as one, so that inner products are cosines.
             threads: threads of build and search.
+            trained: an empty index whose cells and ranges are taken, of the same factory.
 
         Raises:
             ConfigError: FAISS cannot build the index, with more cells than vectors for example.
@@ -89,15 +91,31 @@ class VectorIndex:
         """
         largest = 1.0 if normalize else 0.0
         with _threads(threads):
-            made = empty_index(factory, vectors.shape[1], search_parameters)
-            if not made.is_trained:
-                _train(made, factory, vectors, normalize)
+            if trained is None:
+                made = cls.learned(vectors, factory, normalize=normalize)._index
+            else:
+                made = import_faiss().clone_index(trained._index)
+            _tune(made, factory, search_parameters)
             for start in range(0, len(vectors), _BLOCK):
                 block = np.ascontiguousarray(vectors[start : start + _BLOCK], dtype=np.float32)
                 if not normalize:
                     largest = max(largest, float(np.linalg.norm(block, axis=1).max()))
                 made.add(normalized(block) if normalize else block)
         return cls(made, factory, search_parameters, largest, threads)
+
+    @classmethod
+    def learned(
+        cls, vectors: Floats, factory: str, *, normalize: bool, threads: int | None = None
+    ) -> VectorIndex:
+        """An empty index that has learned cells and ranges from vectors.
+
+        Arguments and errors are those of :meth:`build`.
+        """
+        with _threads(threads):
+            made = empty_index(factory, vectors.shape[1], "")
+            if not made.is_trained:
+                _train(made, factory, vectors, normalize)
+        return cls(made, factory, "", 0.0, threads)
 
     def __len__(self) -> int:
         return int(self._index.ntotal)

@@ -212,8 +212,6 @@ class DenseRetriever(CorpusIndex):
         """Names the corpus, both encoders and every setting that changes results."""
         encoders = [self._about.encoder_fingerprint, _name(self.query_encoder)]
         settings: list[Any] = [self.similarity, self._index.factory, self._index.search_parameters]
-        if isinstance(self._index, ShardedIndex) and self._index.factory != EXACT:
-            settings.append(shards.SHARD)  # each learned its own cells
         return fingerprint_object([_KIND, self.corpus_fingerprint, encoders, settings])
 
     def encode_queries(self, texts: Sequence[str]) -> Floats:

@@ -15,7 +15,7 @@ from rulerag.arrays import Floats
 from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json
 from rulerag.output_folder import LOCK, locked
 from rulerag.retrieval.base import Rows
-from rulerag.retrieval.dense.faiss_index import INDEX_FILE, VectorIndex
+from rulerag.retrieval.dense.faiss_index import INDEX_FILE, VectorIndex, import_faiss
 
 SHARD = 2_000_000
 """Vectors of one shard; more than that, lying on disk, are indexed in several."""
@@ -26,8 +26,8 @@ class ShardedIndex:
     """FAISS indexes on disk, one behind the other in the order of the rows.
 
     They are built and searched one after the other and read where they lie, so that one of them is
-    in memory at a time. Shards of ``Flat`` give what one index gives, row for row; of the others
-    each learns its own cells.
+    in memory at a time. All have the cells and ranges that are learned from all vectors, so that
+    they give what one index gives, row for row.
 
     Args:
         shards: the indexes.
@@ -60,26 +60,26 @@ class ShardedIndex:
         starts = range(0, len(vectors), SHARD)
         with locked(folder / LOCK, folder, wait=True):  # another process may make the same
             bar = tqdm(starts, desc="Index", unit="shard", disable=not progress)
+            options: dict[str, Any] = {"normalize": normalize, "threads": threads}
+            base = folder / "learned"
+            if not _is_whole(base):
+                _write(VectorIndex.learned(vectors, factory, **options), base)
+            read = import_faiss().read_index(str(base / INDEX_FILE))  # not mapped: it is added to
+            trained = VectorIndex(read, factory, "", 0.0, threads)
             for number, start in enumerate(bar):
                 place = folder / str(number)
                 if not _is_whole(place):
                     part = vectors[start : start + SHARD]
-                    made = VectorIndex.build(part, factory, normalize=normalize, threads=threads)
-                    # Written last: a shard counts when this file is there.
-                    about = made.save(prepare_folder(place)) | {"size": len(made)}
-                    write_json(place / _ABOUT, about)
+                    made = VectorIndex.build(part, factory, trained=trained, **options)
+                    _write(made, place)
         return cls._opened(folder, len(starts), search_parameters, threads)
 
     @classmethod
     def _opened(
         cls, folder: Path, count: int, search_parameters: str, threads: int | None
     ) -> ShardedIndex:
-        shards = []
-        for number in range(count):
-            place = folder / str(number)
-            about = read_json(place / _ABOUT) | {"search_parameters": search_parameters}
-            shards.append(VectorIndex.load(place, about, int(about["size"]), threads=threads))
-        return cls(shards, folder)
+        places = [folder / str(number) for number in range(count)]
+        return cls([_open(place, search_parameters, threads=threads) for place in places], folder)
 
     def __len__(self) -> int:
         return sum(map(len, self._shards))
@@ -139,6 +139,16 @@ class ShardedIndex:
         """
         count, parameters = int(settings["shards"]), str(settings["search_parameters"])
         return cls._opened(Path(folder), count, parameters, threads)
+
+
+def _write(index: VectorIndex, place: Path) -> None:
+    about = index.save(prepare_folder(place)) | {"size": len(index)}
+    write_json(place / _ABOUT, about)  # written last: a shard counts when this file is there
+
+
+def _open(place: Path, search_parameters: str = "", *, threads: int | None) -> VectorIndex:
+    about = read_json(place / _ABOUT) | {"search_parameters": search_parameters}
+    return VectorIndex.load(place, about, int(about["size"]), threads=threads)
 
 
 def _is_whole(place: Path) -> bool:

@@ -14,11 +14,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from rulerag.assembly.demo import world_dataset
+from rulerag.cli import main
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base import RowSearcher, TimeAwareRetriever
 from rulerag.retrieval.dense import DenseRetriever
 from rulerag.retrieval.dense.milvus_index import MilvusIndex
+from rulerag.rules import RuleBank
+from rulerag.synthetic import World
 from rulerag.types import Document, Fact, Query
 from tests.retrieval.conftest import ids
 from tests.retrieval.dense.checkpoints import Points, cloud, corpus_of, dense, queries_of
@@ -190,3 +194,20 @@ def test_what_cannot_be_reached_or_read_is_said_before_anything_is_encoded(
     with pytest.raises(error, match=told) as raised:
         dense(corpus_of(cloud(5, 3)), encoder, index=place, **options)
     assert not encoder.batches and "secret" not in str(raised.value)
+
+
+def test_the_command_line_names_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world_dataset(World.generate(600), RuleBank([])).save(tmp_path / "data")
+    place = str(tmp_path / "x.db")
+
+    def rulerag(*words: str) -> None:
+        with pytest.raises(SystemExit) as done:
+            main([*words, "--quiet"])
+        assert done.value.code == 0, capsys.readouterr().err
+
+    data, index = str(tmp_path / "data"), str(tmp_path / "index")
+    rulerag("index", data, "--retriever", "milvus", "--kind", place, "--out", index)
+    rulerag("retrieve", data, "--retriever", "milvus", "--index", index, "--out", f"{place}.trec")
+    rulerag("retrieve", data, "--retriever", "dense", "--out", f"{place}.flat")
+    one, two = (Path(f"{place}.{kind}").read_text().splitlines() for kind in ("trec", "flat"))
+    assert [line.split()[:4] for line in one] == [line.split()[:4] for line in two]

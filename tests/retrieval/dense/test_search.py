@@ -187,6 +187,11 @@ def test_four_shards_on_disk_are_one_index(
         np.testing.assert_array_equal(four.scores, one.scores)
     coarse = dense(documents, **options, **approximate)
     found, best = coarse.search(queries, 10).rows, exact.search(queries, 10).rows
+    monkeypatch.setattr(shards, "SHARD", len(documents))
+    one = dense(documents, **options, **approximate)
+    assert not isinstance(one._index, shards.ShardedIndex) and one.fingerprint == coarse.fingerprint
+    np.testing.assert_array_equal(one.search(queries, 10).rows, found)
+    monkeypatch.setattr(shards, "SHARD", -(-len(documents) // 4))
     assert np.mean([len(set(a) & set(b)) for a, b in zip(found, best, strict=True)]) > 9
     coarse.save(tmp_path / "index")
     opened = DenseRetriever.load(tmp_path / "index", documents, Points())
