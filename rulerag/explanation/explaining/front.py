@@ -226,6 +226,9 @@ def _of_generator(
         )
     cached = generator if cache is None else CachedGenerator(generator, cache)
     function = answer_function_of(cached, request, context, workers=settings.workers)
+    if callable(server := getattr(generator, "server", None)):
+        again = answer_function_of(generator, request, context, workers=settings.workers)
+        origin = replace(origin, again=again, settings={**origin.settings, "server": server()})
     return _begun(function, settings, judging, origin)
 
 

@@ -14,7 +14,7 @@ from rulerag.explanation.claims import Claim, SameClaim, is_refusal, split_claim
 from rulerag.explanation.explaining.records import ExplainedClaim, Explanation
 from rulerag.explanation.explaining.settings import ExplainSettings
 from rulerag.explanation.explaining.text import notes_of
-from rulerag.explanation.lattice import full_mask, mask_of
+from rulerag.explanation.lattice import full_mask, kept_indices, mask_of
 from rulerag.explanation.probing import (
     CHARACTERS_A_TOKEN,
     AnswerFunction,
@@ -61,6 +61,7 @@ class Origin:
         deterministic: an answer that changes when the whole prompt is asked again is an error.
         own: a pipeline of rulerag gave it.
         scoring: makes an engine of log-probabilities of the response, where that can be had.
+        again: asks anew what was answered before, of a server whose answers may vary.
         provenance: what else the record says: query, accepted answers, mined rules, statements.
         settings: what else the record says of what was asked.
     """
@@ -70,6 +71,7 @@ class Origin:
     deterministic: bool = False
     own: bool = False
     scoring: Callable[[], ProbeEngine] | None = None
+    again: AnswerFunction | None = None
     provenance: Mapping[str, Any] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
@@ -234,7 +236,8 @@ class ExplanationRun:
         # Other subsets than those that led here.
         changed = {"seed": self.settings.seed + 1, "level": finest}
         settings = ExplainSettings.joined(self.settings, changed)
-        origin = replace(self.origin, text=self._text)
+        again = self.origin.again and self.origin.again.finer(context.finer(units))
+        origin = replace(self.origin, text=self._text, again=again)
         return ExplanationRun(
             self.function.finer(context.finer(units)), settings, self._judging, origin
         )
@@ -353,6 +356,35 @@ class ExplanationRun:
         self._ended = self._ended or (now.ended if now else "")
         if before and before.retention and now and not (now.complete or now.retention):
             one.sets = before
+        elif now and now.complete and self.origin.again and self.settings.repeats != 1:
+            one.sets = self._asked_twice(now, one.makes, self.origin.again)
+
+    def _asked_twice(self, sets: ClaimSets, makes: Predicate, again: AnswerFunction) -> ClaimSets:
+        """The sets with the noise of their deciding subsets, as far as the budget lasts.
+
+        A server in half precision may answer one prompt in two ways, by what else it answers then.
+        """
+        again.reopen(None)
+
+        def asked(one: DocumentSet, whole: int) -> DocumentSet:
+            mask = mask_of(one)
+            subsets = [whole ^ mask, *(whole ^ mask ^ (1 << source) for source in one)]
+            subsets = [subset for subset in subsets if self.engine.output(subset) is not None]
+            left = self.engine.left
+            if left is not None and left < len(subsets):
+                return one
+            outputs = again(kept_indices(subsets, self.function.num_sources))
+            self.engine.allow(None if left is None else left - len(subsets))
+            pairs = zip(self.engine.probe(subsets), outputs, strict=True)
+            differed = sum(bool(makes(first)) != bool(makes(then)) for first, then in pairs)
+            noise = replace(one.certificate, repeated=len(subsets), disagreed=differed)
+            return DocumentSet(tuple(one), noise, one.output)
+
+        return replace(
+            sets,
+            retention=tuple(asked(one, 0) for one in sets.retention),
+            omission=tuple(asked(one, self._full) for one in sets.omission),
+        )
 
     def _attribute(self, one: _Progress) -> None:
         """The numbers that are wanted beside the sets."""
@@ -398,7 +430,9 @@ class ExplanationRun:
             documents=function.context.passages,
             claims=claims,
             empty=self.engine.output(0),
-            num_calls=function.calls + (scored.num_probes if scored else 0),
+            num_calls=function.calls
+            + (scored.num_probes if scored else 0)
+            + (self.origin.again.calls if self.origin.again else 0),
             seconds=self.engine.seconds + (scored.seconds if scored else 0.0),
             complete=all(claim.complete for claim in claims) and not self._ended,
             repeats=tuple(function.repeats),

@@ -135,7 +135,10 @@ class AnswerFunction:
         """
         keys = {kept: self.context.key(kept) for kept in batch}
         self.arrived = {k: self._known[key] for k, key in keys.items() if key in self._known}
-        new = [kept for kept in batch if kept not in self.arrived]
+        # The whole prompt first, then in an order in which prompts share their beginnings.
+        new = sorted(
+            {*keys} - {*self.arrived}, key=lambda kept: (len(kept) < self.num_sources, kept)
+        )
         if new or self._repeats_wanted:
             self._run(new)
         return [self.arrived[kept] for kept in batch]

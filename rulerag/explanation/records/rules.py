@@ -64,6 +64,9 @@ class Certificate(Record):
         bound: the share of the subsets for which it holds, at least; the share itself when exact.
         sizes: the random subsets tried, in thirds by how many of the other sources they keep: few,
             some, most. None for exact rules.
+        repeated: of a server's answers, the deciding subsets that were asked twice: the set, and
+            the set without each one of its sources.
+        disagreed: for how many of them the predicate held once and failed once: noise.
     """
 
     kind: CertificateKind
@@ -74,6 +77,19 @@ class Certificate(Record):
     successes: int = 0
     bound: float = 0.0
     sizes: tuple[OfSize, ...] = ()
+    repeated: int = 0
+    disagreed: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The certificate as a JSON object; what no server answered has no noise."""
+        row = super().to_json()
+        noise = {key: row.pop(key) for key in ("repeated", "disagreed")}
+        return row | noise if self.repeated else row
+
+    @classmethod
+    def from_json(cls, row: Mapping[str, Any]) -> Self:
+        """Read the object that ``to_json`` makes."""
+        return super().from_json({"repeated": 0, "disagreed": 0, **row})
 
     @classmethod
     def exact(cls, num_free: int) -> Certificate:
@@ -102,6 +118,13 @@ class Certificate(Record):
 
     def __str__(self) -> str:
         """What was shown, in a few words."""
+        if not self.repeated:
+            return self._shown
+        noise = f"{self.disagreed} of {self.repeated} deciding subsets differed when asked again"
+        return f"{self._shown}; {noise}"
+
+    @property
+    def _shown(self) -> str:
         if self.always:
             return f"all {self.samples:,} subsets"
         if self.kind == "untested":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Generator, Mapping
+from contextlib import suppress
 from functools import cached_property
 from queue import SimpleQueue
 from typing import Any, TypeVar
@@ -193,6 +194,21 @@ class Endpoint:
             raise self._failure(error, begun=begun) from None
         except ValueError as error:  # no JSON
             raise self._nonsense(getattr(error, "doc", "")) from None
+
+    def about(self, model: str) -> dict[str, Any]:
+        """What the server says of a model and of itself; nothing where it does not say it."""
+        import openai
+
+        client = openai.OpenAI(**self._options | {"max_retries": 0}, http_client=self._clients[0]())
+        found: dict[str, Any] = {}
+        with self._sign(client):
+            root = self._options["base_url"].rstrip("/").removesuffix("/v1")
+            places = {"served": f"/models/{model}", "version": f"{root}/version"}
+            places["flags"] = f"{root}/server_info"
+            for name, place in places.items():
+                with suppress(openai.OpenAIError, ValueError):
+                    found[name] = client.get(place, cast_to=object)
+        return found
 
     def error(
         self,

@@ -126,6 +126,13 @@ class OpenAICompatibleGenerator:
         """Which build of the model gave the latest answer, where the endpoint says; else empty."""
         return self._system
 
+    def server(self) -> dict[str, Any]:
+        """What the endpoint says of itself: its model, and of vLLM version and flags.
+
+        Flags are told by a vLLM that was started with ``VLLM_SERVER_DEV_MODE=1``.
+        """
+        return {"address": self.address, "model": self.model, **self._endpoint.about(self.model)}
+
     @property
     def sampling(self) -> str:
         """How the endpoint samples answers; empty at temperature 0, the default."""

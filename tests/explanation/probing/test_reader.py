@@ -208,7 +208,7 @@ def test_what_arrived_before_a_failure_is_kept_and_counted() -> None:
     engine = one_by_one(generator)
     with pytest.raises(GenerationError, match="overloaded"):
         engine.probe(range(16))
-    assert engine.num_probes == 5 and engine.known_codes(range(16)).tolist()[4:6] == [4, -1]
+    assert engine.num_probes == 5 and engine.known_codes([7, 11]).tolist() == [3, -1]
     assert engine.probe(range(16))[15] == "d1+d2+d3+d4"
     assert engine.num_probes == 16 and len(generator.requests) == 17
 
