@@ -203,11 +203,12 @@ class Endpoint:
         found: dict[str, Any] = {}
         with self._sign(client):
             root = self._options["base_url"].rstrip("/").removesuffix("/v1")
-            places = {"served": f"/models/{model}", "version": f"{root}/version"}
-            places["flags"] = f"{root}/server_info"
-            for name, place in places.items():
+            with suppress(openai.OpenAIError, ValueError):
+                served = (one.to_dict() for one in client.models.list())
+                found["served"] = next((one for one in served if one["id"] == model), None)
+            for name, place in {"version": "version", "flags": "server_info"}.items():
                 with suppress(openai.OpenAIError, ValueError):
-                    found[name] = client.get(place, cast_to=object)
+                    found[name] = client.get(f"{root}/{place}", cast_to=object)
         return found
 
     def error(
