@@ -28,7 +28,7 @@ BUDGETS = {
     "rulerag/evaluation": 1_550,
     "rulerag/explanation": 6_560,
     "rulerag/extraction": 1_130,
-    "rulerag/generation": 3_230,
+    "rulerag/generation": 3_330,
     "rulerag/integrations": 690,
     "rulerag/kg": 3_290,
     "rulerag/linking": 3_110,

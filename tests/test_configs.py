@@ -78,7 +78,7 @@ def test_every_file_is_read_and_holds_no_place_of_one_machine() -> None:
     ],
 )
 def test_every_part_builds_and_answers(
-    name: str, published: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+    name: str, published: str, tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("RULERAG_CACHE", str(tiny.parent / "cache"))
     overrides = [f"dataset.path={tiny}", "dataset.query_set=full"]
@@ -86,6 +86,9 @@ def test_every_part_builds_and_answers(
     if "query_encoder" in innermost(stated["retriever"]):
         # The checkpoint is a training run's; the encoder that it starts from stands for it.
         overrides.append(f"query_encoder={NANO_ENCODER}")
+    if "index" in innermost(stated["retriever"]):  # of a server, for which a file stands
+        pytest.importorskip("milvus_lite")
+        overrides.append(f"index={tmp_path / 'x.db'}")
     reader = stated["generator"]
     if "adapter" in reader.get("model", {}) if reader["type"] == "hybrid" else "adapter" in reader:
         overrides.append("adapter=null")  # a training run's too
@@ -122,7 +125,8 @@ def retriever_by_its_settings(section: Any, published: str) -> str:
     part = "paper" if section.get("merge") == "rank" else part
     trained = place(innermost(section).get("query_encoder")).removeprefix(f"runs/{published}-")
     training = "rgft" if (part, trained) == ("paper", "paper") else trained
-    name = "-".join(filter(None, (innermost(section)["type"], part, training)))
+    kind = "milvus" if "index" in innermost(section) else innermost(section)["type"]
+    name = "-".join(filter(None, (kind, part, training)))
     if weights := section.get("weights"):
         assert place(weights) == f"configs/merging/{published}/{name}.json"
         assert MergeWeights.load(weights).about["queries"]

@@ -72,6 +72,8 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
     lines = []
     for row in sorted(rows, key=lambda row: (list(STEPS).index(row["step"]), row["size"])):
         notes = [f"{row['question_ms']} ms a question"] if "question_ms" in row else []
+        if "question_ms_2_threads" in row:
+            notes += [f"{row['question_ms_2_threads']} ms with two threads"]
         notes += [f"recall@10 {100 * row['recall@10']:.1f} %"] if "recall@10" in row else []
         notes += [str(row["kind"])] if "kind" in row else []
         cells = [row["step"], f"{row['size']:,}", str(row["workers"]), f"{row['seconds']:,.1f}"]

@@ -12,6 +12,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from rulerag.types import Document, Query
 
 DIMENSION, _RANK, _NOISE = 384, 48, 0.35
 _SEARCHES, _QUESTIONS = 9, 60  # q alone and with eight rules
-_WORDS, _ENOUGH = 60, 0.96
+_WORDS, _ENOUGH = 60, 0.955
 
 Step = Callable[[int, int, Path], dict[str, Any]]
 
@@ -135,7 +136,7 @@ def index_bm25(size: int, _workers: int, folder: Path) -> dict[str, Any]:
 def index_dense(size: int, _workers: int, folder: Path) -> dict[str, Any]:
     """Generated vectors to ``IVF,SQ8`` shards on disk; nine searches of a question in them.
 
-    How many cells are searched is chosen on other queries: the fewest that find 96 of 100.
+    How many cells are searched is chosen on other queries: the fewest that find 95.5 of 100.
     """
     vectors = random_vectors(folder / "vectors.npy", size)
     cells = int(2 ** round(np.log2(2 * np.sqrt(size))))
@@ -152,23 +153,27 @@ def index_dense(size: int, _workers: int, folder: Path) -> dict[str, Any]:
     disk = sum({f.stat().st_ino: f.stat().st_size for f in files}.values())
     del made
 
-    def opened(probes: int) -> Any:
+    def opened(probes: int, threads: int = 1) -> Any:
         settings = saved | {"search_parameters": f"nprobe={probes}"}
         if size > SHARD:
-            return ShardedIndex.load(folder, settings)
-        return VectorIndex.load(folder, settings, size)
+            return ShardedIndex.load(folder, settings, threads=threads)
+        return VectorIndex.load(folder, settings, size, threads=threads)
 
     chosen, unseen = (_questions(vectors, seed) for seed in (1, 2))
     wanted = _exact(vectors, chosen[:20].reshape(-1, DIMENSION), 10)
     probes = 4
     while probes < cells and _recall(opened(probes), chosen[:20], wanted) < _ENOUGH:
-        probes *= 2
-    index = opened(probes)
-    recall = _recall(index, unseen, _exact(vectors, unseen.reshape(-1, DIMENSION), 10))
+        probes = -(-5 * probes // 4)
+    recall = _recall(opened(probes), unseen, _exact(vectors, unseen.reshape(-1, DIMENSION), 10))
+    one, two = (
+        _median(partial(opened(probes, threads).search, depth=10), list(unseen))
+        for threads in (1, 2)
+    )
     return {
         **built,
         "kind": f"{kind}, nprobe={probes}",
-        "question_ms": _median(lambda some: index.search(some, 10), list(unseen)),
+        "question_ms": one,
+        "question_ms_2_threads": two,
         "recall@10": round(recall, 4),
         "disk_mb": round(disk / 1e6, 1),
     }

@@ -6,6 +6,7 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.parallel.backends import (
+        LOCAL,
         Backend,
         RayBackend,
         SerialBackend,

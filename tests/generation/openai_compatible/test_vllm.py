@@ -17,6 +17,7 @@ from rulerag import OpenAICompatibleGenerator
 from rulerag.models import find_model
 
 PROGRAM = os.environ.get("RULERAG_VLLM") or shutil.which("vllm")
+ROOT = Path(__file__).resolve().parents[3]
 CITIES = {"Lyon": "nowhere", "Paris": "France", "Rome": "Italy", "Oslo": "Norway"}
 DOCUMENTS = [f"{city} is the capital of {country}." for city, country in CITIES.items()]
 
@@ -53,6 +54,43 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             run.terminate()
+
+
+BATCH = """
+import sys
+from rulerag.errors import GenerationError
+from rulerag.generation.ray_batch import RayBatchGenerator
+from rulerag.types import Document, GenerationRequest, Query
+
+engine = {"max_model_len": 512, "dtype": "float32", "enforce_eager": True}
+generator = RayBatchGenerator(
+    sys.argv[1], template="open", engine=engine, cpus=1, max_new_tokens=12
+)
+paris = (Document("d", "Paris is the capital of France."),)
+asked = [
+    GenerationRequest(Query(f"q{n}", f"What is the capital of France? ({n % 5})"), paris)
+    for n in range(12)
+]
+texts = [one.text for one in generator.generate(asked)]
+assert len(texts) == 12 and "Paris" in texts[0] and texts[:5] == texts[5:10], texts
+long = GenerationRequest(Query("long", "x"), (Document("d", "word " * 2000),))
+try:
+    generator.generate([asked[0], long])
+except GenerationError as error:
+    print(error)
+"""
+
+
+def test_a_cluster_of_engines_answers_all_and_names_what_is_too_long() -> None:
+    model = find_model("smollm2-135m-instruct")
+    python = Path(str(PROGRAM)).with_name("python")
+    own = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "PYTHONPATH": str(ROOT)}
+    words = [str(python), "-c", BATCH, str(model)]
+    environment = {**os.environ, **own, "RAY_worker_niceness": "0"}
+    done = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "1 of 2 prompts were not answered, the first of query 'long'" in done.stdout
+    assert "maximum context length is 512" in done.stdout
 
 
 def test_an_explanation_is_the_same_twice_and_names_the_server(address: str) -> None:
