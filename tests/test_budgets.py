@@ -42,8 +42,8 @@ BUDGETS = {
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_630,
-    "benchmarks": 8_450,
-    "tests": 32_050,
+    "benchmarks": 8_480,
+    "tests": 32_230,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

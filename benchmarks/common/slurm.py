@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,6 +12,7 @@ from typing import Any, TypeVar
 from rulerag.composition import parse_settings
 from rulerag.errors import MissingDependencyError, RuleRAGError
 
+_SECONDS = 2.0
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -53,7 +56,12 @@ class SlurmBackend:
         jobs = self._executor.map_array(function, list(items))
         results, ended = [], []
         for job in jobs:
+            while not job.paths.result_pickle.exists() and _is_queued(job.job_id):
+                time.sleep(_SECONDS)
+            time.sleep(0 if job.paths.result_pickle.exists() else _SECONDS)  # slow file systems
             try:
+                if not job.paths.result_pickle.exists():
+                    raise RuleRAGError("it was killed")
                 results.append(job.result())
             except Exception as error:  # noqa: BLE001 - whatever a job raised
                 ended.append(f"{job.job_id} ({str(error).splitlines()[0]}; {job.paths.stderr})")
@@ -61,3 +69,9 @@ class SlurmBackend:
             hint = "send the same command again: what is done is kept"
             raise RuleRAGError(f"{len(ended)} jobs did not end well: {'; '.join(ended)}", hint=hint)
         yield from results
+
+
+def _is_queued(job: str) -> bool:
+    """Whether a job waits or runs; submitit itself asks the accounting, which small clusters lack."""
+    words = ["squeue", "-h", "-j", job]
+    return bool(subprocess.run(words, capture_output=True, text=True).stdout.strip())

@@ -96,8 +96,8 @@ def _far(rows: Sequence[dict[str, Any]]) -> str:
         exponent = _slope(own, "cpu_seconds")
         disk = f"{_at(own, 'disk_mb') / 1000:,.0f}" if all("disk_mb" in r for r in own) else ""
         dollars = hours * _DOLLARS_CORE_HOUR
-        figures = [f"{one:,.0f}" for one in (hours, memory)]
-        lines.append([name, f"{exponent:.2f}", *figures, disk, f"{dollars:,.0f}"])
+        figures = [f"{hours:,.1f}", f"{memory:,.0f}"]
+        lines.append([name, f"{exponent:.2f}", *figures, disk, f"{dollars:,.2f}"])
     titles = ["step", "exponent", "core hours", "GB of memory in one process", "GB on disk", "$"]
     return markdown_table(titles, lines) + (
         f"\nOn paper: nothing of this size was run. The exponent is that of CPU time over the last "

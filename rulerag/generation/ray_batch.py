@@ -13,7 +13,7 @@ from pydantic import Field
 
 from rulerag.composition import Settings, register
 from rulerag.errors import GenerationError, MissingDependencyError
-from rulerag.generation.openai_compatible.answers import Reply, read
+from rulerag.generation.openai_compatible import Reply, read
 from rulerag.generation.prompts import Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.parallel import LOCAL, RayBackend

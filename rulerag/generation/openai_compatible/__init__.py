@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from rulerag.generation.openai_compatible.answers import Reply, read
     from rulerag.generation.openai_compatible.generator import (
         CallSettings,
         OpenAICompatibleGenerator,
