@@ -35,7 +35,7 @@ BUDGETS = {
     "rulerag/mining": 3_010,
     "rulerag/models": 440,
     "rulerag/parallel": 190,
-    "rulerag/retrieval": 4_370,
+    "rulerag/retrieval": 4_380,
     "rulerag/ruleqa": 1_870,
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_630,
     "benchmarks": 8_480,
-    "tests": 32_230,
+    "tests": 32_270,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -104,12 +104,22 @@ class MilvusIndex:
         made = cls(client, collection, factory, search_parameters, size, dimension)
         with _named_errors(address):
             if not client.has_collection(collection):
-                made._fill(vectors, times, kind, options, normalize, progress)
+                made._fill_or_refill(vectors, times, kind, options, normalize, progress)
         made._check()
         return made
 
+    def _fill_or_refill(self, *how: Any) -> None:
+        """Fill; beside what a killed server left, where it can no longer read that, nor drop it."""
+        from pymilvus.exceptions import MilvusException
+
+        try:
+            self._fill(f"{self._collection}_part", *how)
+        except MilvusException:
+            self._fill(f"{self._collection}_part2", *how)  # fails as well where it is gone
+
     def _fill(
         self,
+        working: str,
         vectors: Floats,
         times: Longs,
         kind: str,
@@ -117,7 +127,6 @@ class MilvusIndex:
         normalize: bool,
         progress: bool,
     ) -> None:
-        working = f"{self._collection}_part"
         if not self._client.has_collection(working):
             _create(self._client, working, self.dimension, kind, options)
         self._client.load_collection(working)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
@@ -19,7 +20,7 @@ from rulerag.cli import main
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
 from rulerag.protocols import Retriever
 from rulerag.retrieval.base import RowSearcher, TimeAwareRetriever
-from rulerag.retrieval.dense import DenseRetriever
+from rulerag.retrieval.dense import DenseRetriever, milvus_index
 from rulerag.retrieval.dense.milvus_index import MilvusIndex
 from rulerag.rules import RuleBank
 from rulerag.synthetic import World
@@ -211,3 +212,35 @@ def test_the_command_line_names_it(tmp_path: Path, capsys: pytest.CaptureFixture
     rulerag("retrieve", data, "--retriever", "dense", "--out", f"{place}.flat")
     one, two = (Path(f"{place}.{kind}").read_text().splitlines() for kind in ("trec", "flat"))
     assert [line.split()[:4] for line in one] == [line.split()[:4] for line in two]
+
+
+def test_what_a_killed_server_left_torn_is_filled_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed while it wrote a file: the file is short, and the collection cannot be read again."""
+    port = free_port()
+    vectors, times = cloud(2000, 64), np.zeros(2000, dtype=np.int64)
+
+    def build() -> MilvusIndex:
+        place = f"http://127.0.0.1:{port}"
+        return MilvusIndex.build(vectors, place, name="torn", times=times, normalize=True)
+
+    count, counted = milvus_index._count, list[str]()
+
+    def killed(client: Any, collection: str) -> int:
+        counted.append(collection)
+        if len(counted) == 2:  # all is written, and nothing has its name yet
+            server.kill()
+            server.wait()
+        return count(client, collection)
+
+    monkeypatch.setattr(milvus_index, "_count", killed)
+    with milvus(tmp_path, port) as server, pytest.raises(RetrievalError, match="the Milvus at"):
+        build()
+    large = [one for one in tmp_path.rglob("*") if one.is_file() and one.stat().st_size > 100_000]
+    for file in large:
+        os.truncate(file, file.stat().st_size // 2)
+    assert large
+    with milvus(tmp_path, port):
+        rows = build().search(vectors[:50], 1).rows[:, 0]
+    assert rows.tolist() == list(range(50))
