@@ -72,6 +72,6 @@ class SlurmBackend:
 
 
 def _is_queued(job: str) -> bool:
-    """Whether a job waits or runs; submitit itself asks the accounting, which small clusters lack."""
+    """Whether a job waits or runs; submitit asks accounting, which may not be there."""
     words = ["squeue", "-h", "-j", job]
     return bool(subprocess.run(words, capture_output=True, text=True).stdout.strip())
