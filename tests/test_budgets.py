@@ -42,8 +42,8 @@ BUDGETS = {
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_630,
-    "benchmarks": 8_480,
-    "tests": 32_270,
+    "benchmarks": 8_500,
+    "tests": 32_290,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""
