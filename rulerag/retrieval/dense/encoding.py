@@ -35,7 +35,7 @@ from rulerag.types import Document
 if TYPE_CHECKING:
     from rulerag.parallel import RayBackend
 
-ROWS, _BYTES = 4096, 1 << 20
+ROWS, _BYTES = 1024, 1 << 18
 """Of a slice: rows of a Parquet file, or bytes of a JSONL file."""
 _AT_ONCE = 64 * 512 * 4  # characters of a batch, padding included: some 32,000 tokens
 _ABOUT, _CUT, _TEXTS = "encoding.json", b"truncated", b"texts"
@@ -169,7 +169,11 @@ def _encoded(
     # A stall is an error: Ray Data waits for half an hour by itself.
     context.execution_no_progress_timeout_s = _SECONDS
     chosen = backend.with_gpus()
-    pool = data.ActorPoolStrategy(min_size=1, max_size=chosen.workers)
+    # All of them at once: a pool that may grow stays at one worker where slices are few, and a
+    # second slice that waits at one worker is one that another could have.
+    pool = data.ActorPoolStrategy(
+        size=min(chosen.workers, len(work)), max_tasks_in_flight_per_actor=1
+    )
     # A block for each: Ray Data would melt them into one, which one actor works on.
     rows = data.from_items(work, override_num_blocks=len(work))
     device = {"num_cpus": 1, "num_gpus": chosen.gpus}

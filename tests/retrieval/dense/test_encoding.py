@@ -74,6 +74,7 @@ def test_lines_and_tables_give_what_one_pass_gives(
 
 
 @pytest.mark.usefixtures("ray_cluster")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, for its own settings
 def test_a_cluster_gives_the_same_files(jsonl: Path, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     encode_files(jsonl, here, NANO_ENCODER)
