@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rulerag.parallel import Backend, Copies
 from rulerag.pipeline import RuleRAGPipeline
@@ -25,7 +26,7 @@ class SpreadPipeline:
     """
 
     def __init__(self, build: Callable[[], RuleRAGPipeline], backend: Backend) -> None:
-        self._copies = Copies(_Copy(build), backend)
+        self._copies = Copies(partial(_Copy, build), backend)
         self.seconds = {"retrieve": 0.0, "generate": 0.0}
 
     def answer(self, queries: Sequence[Query]) -> list[Answer]:
@@ -54,14 +55,10 @@ def _parts(queries: Sequence[Query]) -> Iterator[tuple[Sequence[Query]]]:
 
 
 class _Copy:
-    """A pipeline in a worker, made when it is first used."""
+    """A pipeline in a worker."""
 
     def __init__(self, build: Callable[[], RuleRAGPipeline]) -> None:
-        self._build = build
-
-    def __call__(self) -> _Copy:
-        self._pipeline = self._build()
-        return self
+        self._pipeline = build()
 
     def answer(self, queries: Sequence[Query]) -> tuple[list[Answer], dict[str, float]]:
         before = dict(self._pipeline.seconds)

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from rulerag.assembly import (
     FACTS_ALONE,
@@ -37,6 +38,7 @@ from rulerag.io import write_jsonl
 from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
 from rulerag.linking import INVERSE, LinkedQuestion, QueryWriter, QuestionLinker, Reading
+from rulerag.parallel import RayBackend
 from rulerag.ruleqa import RuleQADataset, is_benchmark
 from rulerag.text import exact_match
 from rulerag.types import Answer, Query
@@ -73,14 +75,10 @@ def answer(
         rulerag answer "Time 2014-12-01 what does China Consult ?" --dataset runs/ruleqa-i
     """
     check_outputs(out)
-    run = open_target(target, dataset, options, ids=query or (), limit=limit, quiet=quiet)
-    backend = cluster.backend() if Path(target).exists() else None
-    answering = (
-        run.pipeline
-        if backend is None
-        else spread(run.config, run.dataset, backend, index=options.index, keep_union=False)
-    )
-    answers = answering.answer(run.queries)
+    chosen: Any = {"ids": query or (), "limit": limit, "quiet": quiet}
+    backend = cluster.backend() if dataset is None and Path(target).exists() else None
+    run = open_target(target, dataset, options, backend=backend, **chosen)
+    answers = run.pipeline.answer(run.queries)
     if out is not None:
         write_jsonl(out, (item.to_json() for item in answers))
     say_understood(run)
@@ -107,6 +105,7 @@ def open_target(
     ids: Sequence[str],
     limit: int | None,
     quiet: bool,
+    backend: RayBackend | None = None,
 ) -> QueryRun:
     """The question or else the chosen queries, and the pipeline that answers them.
 
@@ -117,6 +116,7 @@ def open_target(
         ids: of the queries.
         limit: only the first so many.
         quiet: no progress bars.
+        backend: a cluster that answers; this process when None.
 
     Raises:
         ConfigError: the target is neither, or a question comes with a choice of queries.
@@ -141,7 +141,12 @@ def open_target(
             config = following_all(config) if question.readings else config
     data = over_index(data, options.index, config)
     progress = show_progress(quiet) and dataset is None
-    pipeline = make_pipeline(config, data, index=options.index, progress=progress, keep_union=False)
+    how: Any = {"index": options.index, "progress": progress, "keep_union": False}
+    pipeline: Any = (
+        make_pipeline(config, data, **how)
+        if backend is None
+        else spread(config, data, backend, **how)
+    )
     return QueryRun(config, data, queries, pipeline, understood)
 
 

@@ -281,15 +281,17 @@ def spread(
         progress: show progress bars.
     """
     models = backend.with_gpus() if _has_model(config.to_dict()) else backend
-    selector = make_selector(config, data.rules, data)
-    make_retriever(config, data, selector, index=index, progress=progress, backend=models)
+    if index is None and _has_model(config.section("retriever").to_dict()):
+        selector = make_selector(config, data.rules, data)
+        make_retriever(config, data, selector, progress=progress, backend=models)
     build = partial(_open_copy, Path.cwd(), config, index, keep_union)
     return SpreadPipeline(build, models)
 
 
 def _has_model(section: Mapping[str, Any]) -> bool:
     parts = (part for part in section.values() if isinstance(part, Mapping))
-    return bool({"model", "encoder"} & section.keys()) or any(map(_has_model, parts))
+    own = section.get("type") == "dense" or "model" in section
+    return own or any(map(_has_model, parts))
 
 
 def _open_copy(
@@ -310,7 +312,7 @@ class QueryRun:
         config: what the pipeline is built by.
         dataset: the dataset that it searches.
         queries: the queries to ask.
-        pipeline: the pipeline.
+        pipeline: the pipeline; on a cluster a :class:`SpreadPipeline`, which answers alone.
         understood: what a question in one's own words was taken to mean; None for any other.
     """
 

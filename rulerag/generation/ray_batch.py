@@ -45,7 +45,8 @@ class RayBatchGenerator:
     """Answers through vLLM engines on a Ray cluster, at temperature 0; for 10⁵ questions and more.
 
     Starting an engine takes minutes, and :meth:`generate` starts them each time: hand it everything
-    at once. A prompt that cannot be answered (it is too long) costs no other one its answer.
+    at once, as ``rulerag answer`` does. A prompt that cannot be answered (it is too long) is named
+    when the others are done.
 
     Args:
         model: a folder that every worker reads, or a Hub name.
@@ -94,22 +95,21 @@ class RayBatchGenerator:
             return []
         texts = [prompt.text for prompt in self.prompts(requests)]
         distinct = list(dict.fromkeys(texts))
-        answers = self._answers([self.template.conversation(text) for text in distinct])
-        failed = [n for n, text in enumerate(texts) if answers[distinct.index(text)][1]]
+        answers, why = self._answers([self.template.conversation(text) for text in distinct])
+        found = dict(zip(distinct, answers, strict=True))
+        failed = [n for n, text in enumerate(texts) if found[text] is None]
         if failed:
-            query, why = requests[failed[0]].query.id, answers[distinct.index(texts[failed[0]])][1]
             raise GenerationError(
                 f"{len(failed)} of {len(texts)} prompts were not answered, the first of query "
-                f"{query!r}: {why}",
+                f"{requests[failed[0]].query.id!r}: {why}",
                 provider=self.model,
                 hint="shorter documents, fewer of them (top_k), or a longer engine.max_model_len",
             )
-        found = dict(zip(distinct, answers, strict=True))
         pairs = zip(requests, texts, strict=True)
-        return [self._completion(request, found[text][0]) for request, text in pairs]
+        return [self._completion(request, found[text]) for request, text in pairs]
 
-    def _answers(self, conversations: Sequence[Any]) -> list[tuple[str, str]]:
-        """What was written to each conversation, or why nothing was."""
+    def _answers(self, conversations: Sequence[Any]) -> tuple[list[str | None], str]:
+        """What was written to each conversation, None where it failed; and why one failed."""
         llm: Any = importlib.import_module("ray.data.llm")
         data: Any = importlib.import_module("ray.data")
         own = self.settings
@@ -128,23 +128,20 @@ class RayBatchGenerator:
         sampling = {"temperature": 0, "max_tokens": own.max_new_tokens}
         processor = llm.build_processor(
             config,
-            preprocess=lambda row: {
-                "messages": row["messages"],
-                "sampling_params": sampling,
-                "place": row["place"],
-            },
+            preprocess=lambda row: {**row, "sampling_params": sampling},
             postprocess=lambda row: {"place": row["place"], "text": row["generated_text"] or ""},
         )
         rows = [{"place": n, "messages": one} for n, one in enumerate(conversations)]
-        answers, why = [("", "")] * len(rows), "it was lost"
+        answers: list[str | None] = [None] * len(rows)
+        why = "it was lost"
         for row in processor(data.from_items(rows)).iter_rows():
             if failure := row.get("__inference_error__"):
                 why = str(failure)  # such a row has nothing else
             else:
-                answers[row["place"]] = row["text"], ""
-        return [one if one[0] else ("", why) for one in answers]
+                answers[row["place"]] = row["text"]
+        return answers, why
 
-    def _completion(self, request: GenerationRequest, text: str) -> Completion:
+    def _completion(self, request: GenerationRequest, text: str | None) -> Completion:
         answer = Reply(chat=True)
         answer.add({"choices": [{"message": {"content": text}}]})
 

@@ -86,7 +86,7 @@ class ExplainSettings(Settings):
         None,
         ge=1,
         description="how often the whole prompt is asked, to know the noise (default 2; 1 where a "
-        "generator answered before)",
+        "generator answered before); 1: a server is asked no deciding subset twice",
     )
     whole: bool = Field(False, description="explain the answer as one claim")
     hurry: bool = Field(False, description="use every worker, also for what may turn out useless")

@@ -70,6 +70,7 @@ class Endpoint:
         self.address = _public_address(base_url)
         self.timeout, self._key = timeout, key
         self.resolve: Callable[[str, int], str] | None = None
+        self._known: dict[str, dict[str, Any]] = {}
         self._options: dict[str, Any] = {
             "base_url": base_url,
             "api_key": key or "none",
@@ -196,7 +197,9 @@ class Endpoint:
             raise self._nonsense(getattr(error, "doc", "")) from None
 
     def about(self, model: str) -> dict[str, Any]:
-        """What the server says of a model and of itself; nothing where it does not say it."""
+        """What the server says of a model and of itself, asked once; nothing where it is silent."""
+        if model in self._known:
+            return self._known[model]
         import openai
 
         client = openai.OpenAI(**self._options | {"max_retries": 0}, http_client=self._clients[0]())
@@ -209,6 +212,9 @@ class Endpoint:
             for name, place in {"version": "version", "flags": "server_info"}.items():
                 with suppress(openai.OpenAIError, ValueError):
                     found[name] = client.get(f"{root}/{place}", cast_to=object)
+        if "flags" in found:  # beside them stands its environment, which is nobody's business
+            found["flags"] = at(found["flags"], "vllm_config")
+        self._known[model] = found
         return found
 
     def error(

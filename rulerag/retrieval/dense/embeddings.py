@@ -16,6 +16,7 @@ from rulerag.arrays import Floats
 from rulerag.cache import cache_folder
 from rulerag.composition import check_range
 from rulerag.errors import (
+    ConfigError,
     DataError,
     EmptyDataError,
     FingerprintError,
@@ -83,7 +84,7 @@ def embed_corpus(
     Raises:
         FingerprintError: those vectors are of other documents or of another encoder.
         EmptyDataError: there is no document, or one without text; names it.
-        ConfigError: the encoder is one of queries.
+        ConfigError: the encoder is one of queries, or there are vectors and no cache.
         RetrievalError: the encoder gives something else than one vector for each text.
         OutputError: the cache cannot be written.
     """
@@ -100,15 +101,17 @@ def embed_corpus(
         encoder = encoder.with_role("document")
     name = getattr(encoder, "fingerprint", None)
     if not cache or name is None:
+        if vectors:
+            raise ConfigError("vectors of files are put into the cache", key="cache", hint="true")
         return _encode(texts, encoder, chunk_size, progress, backend)
     folder = Path(cache_dir) if cache_dir is not None else cache_folder("embeddings")
     folder = folder / f"{corpus_fingerprint(documents)}-{name}-{chunk_size}"
     stored = _stored(folder, len(texts))
     if stored is None or stored.rows < len(texts):
         prepare_folder(folder)
-        if vectors:
-            return _copied(vectors, documents, name, folder)
         with locked(folder / LOCK, folder, wait=True):  # another process may make the same
+            if vectors:
+                return _copied(vectors, documents, name, folder)
             return _encode(texts, encoder, chunk_size, progress, backend, folder)
     _warn_truncated(stored.truncated, len(texts))
     return CorpusEmbeddings(stored.vectors, stored.truncated)

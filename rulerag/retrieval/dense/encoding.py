@@ -117,7 +117,7 @@ def encode_files(
     found = [read(f"{folder}/{_name(n)}", filesystem=system) for n in range(len(slices))]
     cut = sum(int(one.metadata[_CUT]) for one in found)
     written = VectorFiles(sum(one.num_rows for one in found), len(found), cut, known)
-    _write(system, f"{folder}/{_ABOUT}", _json_bytes({"state": state, **written._asdict()}))
+    _write(system, f"{folder}/{_ABOUT}", json.dumps({"state": state, **written._asdict()}).encode())
     return written
 
 
@@ -355,14 +355,10 @@ def _check_state(system: Any, folder: str, state: str) -> None:
             system.create_dir(folder, recursive=True)
         except OSError as error:
             raise OutputError(f"cannot be written ({error})", path=folder) from error
-        _write(system, f"{folder}/{_ABOUT}", _json_bytes({"state": state}))
+        _write(system, f"{folder}/{_ABOUT}", json.dumps({"state": state}).encode())
     elif known.get("state") != state:
         message = "holds vectors of another corpus or encoder"
         raise FingerprintError(message, path=folder, hint="name another folder")
-
-
-def _json_bytes(value: dict[str, Any]) -> bytes:
-    return json.dumps(value, indent=1).encode()
 
 
 def _write(system: Any, path: str, data: Any) -> None:

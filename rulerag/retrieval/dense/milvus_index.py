@@ -112,10 +112,16 @@ class MilvusIndex:
         """Fill; beside what a killed server left, where it can no longer read that, nor drop it."""
         from pymilvus.exceptions import MilvusException
 
+        working = f"{self._collection}_part"
         try:
-            self._fill(f"{self._collection}_part", *how)
+            self._fill(working, *how)
         except MilvusException:
-            self._fill(f"{self._collection}_part2", *how)  # fails as well where it is gone
+            try:
+                _count(self._client, working)
+            except MilvusException:
+                self._fill(f"{working}2", *how)  # fails as well where the server is gone
+            else:
+                raise  # the next build goes on with it
 
     def _fill(
         self,

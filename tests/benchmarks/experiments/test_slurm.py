@@ -6,7 +6,6 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,4 +113,4 @@ def test_an_array_gives_what_one_process_gives(
     for kind in ("bm25__symbolic", "bm25-guided__symbolic", "symbolic__symbolic"):
         runs = [tmp_path / n / f"{kind}-full" / "predictions.jsonl" for n in ("here", "there")]
         assert runs[0].read_bytes() == runs[1].read_bytes()
-    assert "6 runs failed" in capsys.readouterr().err and sys.executable
+    assert "6 runs failed" in capsys.readouterr().err

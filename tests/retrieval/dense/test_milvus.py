@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from benchmarks.scale.kills import milvus_server as milvus
 from rulerag.assembly.demo import world_dataset
 from rulerag.cli import main
 from rulerag.errors import ConfigError, FingerprintError, RetrievalError
@@ -30,24 +29,6 @@ from tests.retrieval.dense.checkpoints import Points, cloud, corpus_of, dense, q
 
 pytest.importorskip("milvus_lite")
 pytest.importorskip("pymilvus")
-
-
-@contextmanager
-def milvus(data: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
-    """Milvus Lite as a server of this machine, with the protocol of the large one."""
-    program = Path(sys.executable).with_name("milvus-lite")
-    options = ["--data-dir", str(data), "--host", "127.0.0.1", "--port", str(port)]
-    silent = subprocess.DEVNULL
-    with subprocess.Popen([program, "server", *options], stdout=silent, stderr=silent) as run:
-        try:
-            for _ in range(300):
-                with socket.socket() as probe:
-                    if probe.connect_ex(("127.0.0.1", port)) == 0:
-                        break
-                time.sleep(0.1)
-            yield run
-        finally:
-            run.kill()
 
 
 def free_port() -> int:
