@@ -227,7 +227,8 @@ def _of_generator(
     cached = generator if cache is None else CachedGenerator(generator, cache)
     function = answer_function_of(cached, request, context, workers=settings.workers)
     if callable(server := getattr(generator, "server", None)):
-        again = answer_function_of(generator, request, context, workers=settings.workers)
+        second = generator if cache is None else CachedGenerator(generator, cache, time=2)
+        again = answer_function_of(second, request, context, workers=settings.workers)
         origin = replace(origin, again=again, settings={**origin.settings, "server": server()})
     return _begun(function, settings, judging, origin)
 

@@ -170,6 +170,7 @@ class CachedGenerator(WrappedGenerator):
         cache: where answers are kept.
         batch_size: how many requests the generator gets at once. Each answer is stored as it
             arrives; of a generator that hands out whole batches a killed run loses one at most.
+        time: the answers of the first, second … time that the same is asked are kept apart.
 
     Attributes:
         num_asked: how many answers the generator gave.
@@ -179,14 +180,16 @@ class CachedGenerator(WrappedGenerator):
         ConfigError: the batch size is below 1.
     """
 
-    def __init__(self, generator: Generator, cache: AnswerCache, *, batch_size: int = 64) -> None:
+    def __init__(
+        self, generator: Generator, cache: AnswerCache, *, batch_size: int = 64, time: int = 1
+    ) -> None:
         if batch_size < 1:
             raise ConfigError(f"expected a number from 1, found {batch_size}", key="batch_size")
         super().__init__(generator)
         self.cache = cache
         self.num_asked = 0
         self.num_known = 0
-        self._batch_size = batch_size
+        self._batch_size, self._time = batch_size, time
         self._system: str | None = None  # of every answer handed out so far
         self._asking = threading.RLock()
 
@@ -209,7 +212,8 @@ class CachedGenerator(WrappedGenerator):
             EndpointChangedError: the endpoint answers as another build of the model now.
             ExplanationError: the generator returned too few or too many completions.
         """
-        name = self.fingerprint  # read once: it may look at the weights of a model
+        # Read once: it may look at the weights of a model.
+        name = self.fingerprint + f"-{self._time}" * (self._time > 1)
         keys = [request_key(name, self.reading(request)) for request in requests]
         with self._asking:
             known = self._complete(name, dict(zip(keys, requests, strict=True)))

@@ -118,10 +118,8 @@ class Certificate(Record):
 
     def __str__(self) -> str:
         """What was shown, in a few words."""
-        if not self.repeated:
-            return self._shown
-        noise = f"{self.disagreed} of {self.repeated} deciding subsets differed when asked again"
-        return f"{self._shown}; {noise}"
+        noise = f"; {self.disagreed} of {self.repeated} deciding subsets differed when asked again"
+        return self._shown + noise * bool(self.repeated)
 
     @property
     def _shown(self) -> str:
