@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rulerag.errors import ConfigError, DataFormatError, MissingDependencyError, RuleRAGError
@@ -68,6 +69,23 @@ def test_ray_agrees_with_the_built_in_map() -> None:
         RayBackend(4)
 
 
+@pytest.mark.usefixtures("ray_cluster")
+def test_arrays_lie_once_in_the_store_and_workers_read_them_there() -> None:
+    large, empty, columns = np.arange(1_000_000), np.empty((0, 3)), np.ones((9, 5), order="F")
+
+    def where(number: int) -> tuple[str, bool, float, int]:
+        for line in Path("/proc/self/maps").read_text().splitlines():
+            begin, end = (int(one, 16) for one in line.split()[0].split("-"))
+            if begin <= large.ctypes.data < end:
+                place = line.split()[-1] if "plasma" not in line else "plasma"
+        total = float(large[number] + columns.sum() + empty.sum())
+        return place, large.flags.writeable, total, len(empty)
+
+    assert list(RayBackend(2).map(where, range(3))) == [
+        ("plasma", True, 45.0 + number, 0) for number in range(3)
+    ]
+
+
 def test_threads_share_what_cannot_travel() -> None:
     met: set[int] = set()
     results = list(ThreadBackend(3).map(lambda n: (met.add(n), n)[1], range(50)))
@@ -108,6 +126,7 @@ def test_a_cluster_that_is_not_there_is_named_at_once() -> None:
 
 NODES = """
 import threading, time
+import numpy as np
 from ray.cluster_utils import Cluster
 from rulerag.mining.amie.miner import AmieMiner
 from rulerag.parallel import RayBackend
@@ -117,12 +136,16 @@ def slow(number):
     time.sleep(0.3)
     return number
 
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
-second = cluster.add_node(num_cpus=2)
+small = {"num_cpus": 1, "object_store_memory": 100_000_000}
+cluster = Cluster(initialize_head=True, head_node_args=small)
+second, third = (cluster.add_node(**small) for _ in range(2))
 cluster.wait_for_nodes()
-work = RayBackend(4, address=cluster.address)
+work = RayBackend(3, address=cluster.address)
 threading.Timer(2.0, lambda: cluster.remove_node(second, allow_graceful=False)).start()
-assert list(work.map(slow, range(40))) == list(range(40))
+assert list(work.map(slow, range(30))) == list(range(30))
+# More than the store holds: what waits for its turn goes to disk and comes back.
+for number, array in enumerate(work.map(lambda n: np.full(2_000_000, n), range(40))):
+    assert array.shape == (2_000_000,) and array[0] == array[-1] == number
 facts = World.generate(1000, kind="static").graph.train
 alone = AmieMiner(min_head_size=1).mine(facts)
 spread = AmieMiner(min_head_size=1, backend=RayBackend(2)).mine(facts)

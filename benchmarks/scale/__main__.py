@@ -26,7 +26,8 @@ _DOLLARS_CORE_HOUR = 0.05
 _HOW = """\
 `python -m benchmarks.scale run --out benchmarks/results/scale`; one thread a worker, a fresh
 process for each row. Memory is the peak of what the process has for itself, what was generated for
-it too; files that it reads where they lie are not in it."""
+it too; files that it reads where they lie are not in it. With two workers, CPU seconds and memory
+are those of the process that hands out the work."""
 
 
 def _step(arguments: argparse.Namespace) -> None:
@@ -80,8 +81,29 @@ def _table(rows: Sequence[dict[str, Any]]) -> str:
         cells += [f"{row['cpu_seconds']:,.1f}", f"{row['peak_mb']:,.0f}"]
         cells += [f"{row['disk_mb']:,.0f}" if "disk_mb" in row else "", "; ".join(notes)]
         lines.append(cells)
+    wide = f"\n## Two workers\n\n{_wide(rows)}"
     far = f"\n## Carried to 10⁹\n\n{_far(rows)}"
-    return f"# Growth of each step\n\n{_HOW}\n\n{markdown_table(titles, lines)}{far}"
+    return f"# Growth of each step\n\n{_HOW}\n\n{markdown_table(titles, lines)}{wide}{far}"
+
+
+def _wide(rows: Sequence[dict[str, Any]]) -> str:
+    """How many times faster two workers are than one process, where both were measured."""
+    lines = []
+    for name in STEPS:
+        seconds = {(r["size"], r["workers"]): r["seconds"] for r in rows if r["step"] == name}
+        both = sorted(size for size, workers in seconds if workers == 1 and (size, 2) in seconds)
+        if len(both) < 2:
+            continue
+        (low, high), ratio = (both[0], both[-1]), {1: 0.0, 2: 0.0}
+        for workers in ratio:
+            ratio[workers] = seconds[high, workers] - seconds[low, workers]
+        figures = [ratio[1] / ratio[2], seconds[high, 1] / seconds[high, 2]]
+        lines.append([name, f"{low:,}", f"{high:,}", *(f"{one:.2f}" for one in figures)])
+    titles = ["step", "from", "to", "times faster from size to size", "whole, start-up included"]
+    return markdown_table(titles, lines) + (
+        "\nOne process with one thread against two workers with one each. From size to size the "
+        "start-up is left out: workers that start, models that are read.\n"
+    )
 
 
 def _far(rows: Sequence[dict[str, Any]]) -> str:

@@ -3,7 +3,7 @@
 Each scenario has a result of one process that nobody killed. A run is killed at a random moment,
 goes on or is started again, and its records are compared with that result: lost are those that are
 not there, doubled those that are there twice, changed those that differ (vectors by more than
-1e-5). Kills are SIGKILL, as the kernel ends a process that is out of memory.
+1e-5). Kills are SIGKILL; a worker without memory is ended by the kernel, whose limit it meets.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 
 from benchmarks.scale.steps import random_vectors
 from rulerag.assembly import SpreadPipeline, make_pipeline, preset, spread
@@ -45,6 +46,13 @@ from rulerag.retrieval.dense.milvus_index import MilvusIndex
 from rulerag.ruleqa import RuleQADataset
 from rulerag.synthetic import World
 
+_GROUPS = Path("/sys/fs/cgroup")
+_FIRST_KIND = (_GROUPS / "memory").is_dir()  # cgroup v1
+_STARVED = _GROUPS / ("memory" if _FIRST_KIND else "") / "rulerag-starved"
+"""A group of processes that may take no more memory."""
+_OTHERS = ("IDLE", "Agent", "Stats", "Autoscal", "Dashboard")
+"""In the names of Ray's processes that hold no task of ours."""
+
 Records = dict[str, Any]
 """Something equal for each id; a list of values where an id came more than once."""
 
@@ -52,10 +60,10 @@ Records = dict[str, Any]
 # --- what is killed -----
 
 
-class TwoNodes:
-    """A Ray of a head without workers and two nodes that work, of which one can be killed."""
+class Nodes:
+    """A Ray of a head and some nodes that work, of which one can be killed."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int) -> None:
         os.environ |= {
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it leaves the loopback
             "RAY_worker_niceness": "0",
@@ -66,10 +74,11 @@ class TwoNodes:
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(2)]
+        self._count = count
+        self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(count)]
         self._cluster.wait_for_nodes()
         self.address: str = self._cluster.address
-        self.backend = RayBackend(2, address=self.address)
+        self.backend = RayBackend(count, address=self.address)
 
     def kill_node(self) -> None:
         """End one node with all of its processes."""
@@ -77,46 +86,78 @@ class TwoNodes:
 
     def repair(self) -> None:
         """Another node comes for one that was killed."""
-        while len(self._nodes) < 2:
+        while len(self._nodes) < self._count:
             self._nodes.append(self._cluster.add_node(num_cpus=1))
             self._cluster.wait_for_nodes(timeout=120)
 
-    def kill_worker(self) -> None:
-        """End one process that works, as the kernel does that is out of memory."""
-        found = subprocess.run(["pgrep", "-af", "^ray::"], capture_output=True, text=True)
-        lines = found.stdout.splitlines()
-        busy = [one.split()[0] for one in lines if "IDLE" not in one and "Agent" not in one]
-        if busy:
-            with suppress(ProcessLookupError):
-                os.kill(int(random.choice(busy)), signal.SIGKILL)
+    def kill_worker(self) -> bool:
+        """End one process that works; whether one did."""
+        worker = _worker()
+        if worker is None:
+            return False
+        with suppress(ProcessLookupError):
+            os.kill(worker, signal.SIGKILL)
+        return True
+
+    def starve_worker(self) -> bool:
+        """Give no more memory to one process that works; whether the kernel ended it for that."""
+        worker = _worker()
+        if worker is None:
+            return False
+        _STARVED.mkdir(exist_ok=True)
+        limit = "memory.limit_in_bytes" if _FIRST_KIND else "memory.max"
+        (_STARVED / limit).write_text("1M")
+        before = _ended_for_memory()
+        with suppress(OSError):  # it has ended by itself
+            (_STARVED / "cgroup.procs").write_text(str(worker))
+        for _ in range(50):
+            if _ended_for_memory() > before:
+                return True
+            time.sleep(0.1)
+        return False
+
+
+def _worker() -> int | None:
+    """A process of this cluster that works on a task of Ray, which its name says."""
+    busy = []
+    for one in psutil.Process().children(recursive=True):
+        with suppress(psutil.Error):
+            name = " ".join(one.cmdline())
+            if name.startswith("ray::") and not any(other in name for other in _OTHERS):
+                busy.append(one.pid)
+    return random.choice(busy) if busy else None
+
+
+def _ended_for_memory() -> int:
+    events = (_STARVED / f"memory.{'oom_control' if _FIRST_KIND else 'events'}").read_text()
+    return int(events.partition("\noom_kill ")[2].split()[0])
 
 
 class NotHit(Exception):
     """The work was done before anything was killed: no kill."""
 
 
-def in_the_middle(work: Callable[[], Any], kill: Callable[[], None], seconds: float) -> Any:
+def in_the_middle(work: Callable[[], Any], kill: Callable[[], bool | None], seconds: float) -> Any:
     """What work gives while something is killed after so many seconds.
 
     Raises:
-        NotHit: the work was done by then.
+        NotHit: the work was done by then, or there was nothing to kill.
     """
-    fired = threading.Event()
+    hit: list[bool] = []
 
     def fire() -> None:
-        fired.set()
-        kill()
+        hit.append(kill() is not False)
 
     timer = threading.Timer(seconds, fire)
     timer.start()
     try:
         result = work()
-        if not fired.is_set():
-            raise NotHit
-        return result
     finally:
         timer.cancel()
         timer.join()
+    if not any(hit):
+        raise NotHit
+    return result
 
 
 def timed(work: Callable[[], Any]) -> float:
@@ -161,22 +202,23 @@ class Scenarios:
     Args:
         folder: where they are written.
         seed: of the moments of the kills.
+        nodes: that work.
     """
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self._folder, self._random = folder, random.Random(seed)
+    def __init__(self, folder: Path, seed: int, nodes: int) -> None:
+        self._folder, self._random, self._nodes = folder, random.Random(seed), nodes
         world = World.generate(1200, kind="temporal")
         self._dataset = folder / "dataset"
         world_dataset(world, mine_world(world)[0]).save(self._dataset)
         self._facts = World.generate(2_000_000, kind="static").graph.train
         encoding._BYTES, spread.AT_ONCE = 6000, 16  # many small shards and tasks
         self._count = 0
-        self._cluster: TwoNodes | None = None
+        self._cluster: Nodes | None = None
 
     @property
-    def cluster(self) -> TwoNodes:
+    def cluster(self) -> Nodes:
         """The nodes, started when they are first needed."""
-        self._cluster = self._cluster or TwoNodes()
+        self._cluster = self._cluster or Nodes(self._nodes)
         return self._cluster
 
     def _new(self) -> Path:
@@ -334,8 +376,10 @@ class Scenarios:
         return {
             "node, encoding": self.encoding("kill_node"),
             "worker, encoding": self.encoding("kill_worker"),
+            "worker out of memory, encoding": self.encoding("starve_worker"),
             "node, mining": self.mining("kill_node"),
             "worker, mining": self.mining("kill_worker"),
+            "worker out of memory, mining": self.mining("starve_worker"),
             "node, evaluating": self.answering("kill_node", "symbolic", 4000),
             "node, generating": self.answering("kill_node", "rulerag-nano-llama", 500),
             "worker, generating": self.answering("kill_worker", "rulerag-nano-llama", 500),
@@ -406,7 +450,7 @@ def compared(found: Records, wanted: Records) -> Counter[str]:
     return counts
 
 
-def run(out: Path, kills: int, names: Sequence[str], seed: int = 0) -> list[dict[str, Any]]:
+def run(out: Path, kills: int, names: Sequence[str], seed: int, nodes: int) -> list[dict[str, Any]]:
     """Kill in each scenario so often; writes a log and a table.
 
     Args:
@@ -414,12 +458,13 @@ def run(out: Path, kills: int, names: Sequence[str], seed: int = 0) -> list[dict
         kills: of each scenario.
         names: scenarios; all when empty.
         seed: of the moments.
+        nodes: that work.
     """
     prepare_folder(out)
     file = out / "kills.json"
     rows: list[dict[str, Any]] = read_json(file)["rows"] if file.exists() else []
     with tempfile.TemporaryDirectory() as folder, open(out / "kills.log", "a") as log:
-        for name, results in Scenarios(Path(folder), seed).all().items():
+        for name, results in Scenarios(Path(folder), seed, nodes).all().items():
             if (names and name not in names) or any(row["killed"] == name for row in rows):
                 continue
             wanted, total, began = next(results), Counter[str](), time.perf_counter()
@@ -431,7 +476,7 @@ def run(out: Path, kills: int, names: Sequence[str], seed: int = 0) -> list[dict
             results.close()  # type: ignore[attr-defined]
             seconds = round(time.perf_counter() - began, 1)
             counted = {"kills": kills, "records": len(wanted), **total}
-            rows.append({"killed": name, **counted, "seconds": seconds})
+            rows.append({"killed": name, "nodes": nodes, **counted, "seconds": seconds})
             write_json(file, {"seed": seed, "rows": rows})
             write_text(out / "kills.md", _table(rows))
     return rows
@@ -457,6 +502,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     killing.add_argument("--kills", type=int, default=50, help="of each scenario (50)")
     killing.add_argument("--only", nargs="+", default=(), metavar="NAME", help="scenarios")
     killing.add_argument("--seed", type=int, default=0, help="of the moments (0)")
+    killing.add_argument("--nodes", type=int, default=2, help="that work, beside a head (2)")
     one = commands.add_parser("encode", help="what is killed: small shards of a corpus")
     one.add_argument("corpus")
     one.add_argument("out")
@@ -464,7 +510,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "encode":
         encoding._BYTES = 6000
         return guarded(lambda: encode_files(arguments.corpus, arguments.out, NANO_ENCODER))
-    return guarded(lambda: run(arguments.out, arguments.kills, arguments.only, arguments.seed))
+    given = arguments.out, arguments.kills, arguments.only, arguments.seed, arguments.nodes
+    return guarded(lambda: run(*given))
 
 
 if __name__ == "__main__":

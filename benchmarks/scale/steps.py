@@ -11,7 +11,7 @@ import re
 import resource
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def encode(size: int, workers: int, folder: Path) -> dict[str, Any]:
         list(backend.map(abs, range(workers)))
     clock = Clock()
     encode_files(file, folder / "vectors", "all-minilm-l6-v2", backend=backend)
-    return clock.read()
+    return {**clock.read(), "disk_mb": _disk_mb((folder / "vectors").iterdir())}
 
 
 def index_bm25(size: int, _workers: int, folder: Path) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def index_bm25(size: int, _workers: int, folder: Path) -> dict[str, Any]:
     documents = [Document(f"d{n}", text) for n, text in enumerate(_passages(size))]
     clock = Clock()
     BM25Retriever(documents).save(folder / "index")
-    built = clock.read()
+    built = {**clock.read(), "disk_mb": _disk_mb((folder / "index").rglob("*"))}
     opened = BM25Retriever.load(folder / "index", documents)
     rng = np.random.default_rng(1)
     questions = [
@@ -149,8 +149,7 @@ def index_dense(size: int, _workers: int, folder: Path) -> dict[str, Any]:
         made = VectorIndex.build(vectors, kind, normalize=True)
     saved = made.save(folder)
     built = clock.read()
-    files = [f for f in folder.rglob("*.faiss") if "learned" not in f.parts]
-    disk = sum({f.stat().st_ino: f.stat().st_size for f in files}.values())
+    disk = _disk_mb(f for f in folder.rglob("*.faiss") if "learned" not in f.parts)
     del made
 
     def opened(probes: int, threads: int = 1) -> Any:
@@ -175,8 +174,14 @@ def index_dense(size: int, _workers: int, folder: Path) -> dict[str, Any]:
         "question_ms": one,
         "question_ms_2_threads": two,
         "recall@10": round(recall, 4),
-        "disk_mb": round(disk / 1e6, 1),
+        "disk_mb": disk,
     }
+
+
+def _disk_mb(files: Iterable[Path]) -> float:
+    """What files take together; one of two names counts once."""
+    sizes = {file.stat().st_ino: file.stat().st_size for file in files if file.is_file()}
+    return round(sum(sizes.values()) / 1e6, 1)
 
 
 def _questions(vectors: Floats, seed: int) -> Floats:

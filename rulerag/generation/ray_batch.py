@@ -90,6 +90,7 @@ class RayBatchGenerator:
         Raises:
             GenerationError: prompts were not answered; names how many, the first, and why.
             EmptyCompletionError: the model wrote nothing.
+            CutCompletionError: an answer has ``max_new_tokens`` and no end.
         """
         if not requests:
             return []
@@ -108,8 +109,8 @@ class RayBatchGenerator:
         pairs = zip(requests, texts, strict=True)
         return [self._completion(request, found[text]) for request, text in pairs]
 
-    def _answers(self, conversations: Sequence[Any]) -> tuple[list[str | None], str]:
-        """What was written to each conversation, None where it failed; and why one failed."""
+    def _answers(self, conversations: Sequence[Any]) -> tuple[list[dict[str, Any] | None], str]:
+        """An OpenAI choice for each conversation, None where it failed; and why one failed."""
         llm: Any = importlib.import_module("ray.data.llm")
         data: Any = importlib.import_module("ray.data")
         own = self.settings
@@ -125,25 +126,30 @@ class RayBatchGenerator:
             log_engine_metrics=False,
             **place,
         )
-        sampling = {"temperature": 0, "max_tokens": own.max_new_tokens}
+        most = own.max_new_tokens
+        sampling = {"temperature": 0, "max_tokens": most}
         processor = llm.build_processor(
             config,
             preprocess=lambda row: {**row, "sampling_params": sampling},
-            postprocess=lambda row: {"place": row["place"], "text": row["generated_text"] or ""},
+            postprocess=lambda row: {
+                "place": row["place"],
+                "message": {"content": row["generated_text"] or ""},
+                "finish_reason": "length" if row["num_generated_tokens"] >= most else "stop",
+            },
         )
         rows = [{"place": n, "messages": one} for n, one in enumerate(conversations)]
-        answers: list[str | None] = [None] * len(rows)
+        answers: list[dict[str, Any] | None] = [None] * len(rows)
         why = "it was lost"
         for row in processor(data.from_items(rows)).iter_rows():
             if failure := row.get("__inference_error__"):
                 why = str(failure)  # such a row has nothing else
             else:
-                answers[row["place"]] = row["text"]
+                answers[row.pop("place")] = row
         return answers, why
 
-    def _completion(self, request: GenerationRequest, text: str | None) -> Completion:
+    def _completion(self, request: GenerationRequest, choice: Any) -> Completion:
         answer = Reply(chat=True)
-        answer.add({"choices": [{"message": {"content": text}}]})
+        answer.add({"choices": [choice]})
 
         def error(message: str, hint: str, kind: type = GenerationError, **more: Any) -> Any:
             return kind(message, provider=self.model, hint=hint, **more)

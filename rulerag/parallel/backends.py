@@ -21,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
+import numpy as np
+
 from rulerag.errors import ConfigError, MissingDependencyError, RuleRAGError
 
 T = TypeVar("T")
@@ -153,12 +155,11 @@ class RayBackend:
 
     def map(self, function: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """See :meth:`Backend.map`."""
-        ray, pickler = self._ray, importlib.import_module("ray.cloudpickle")
+        ray = self._ray
         # A lost node is no lost run: its items are done again elsewhere. Actors would come back
         # only where there is room for all of them.
         run = ray.remote(num_cpus=1, num_gpus=self.gpus, max_retries=_AGAIN)(_run_sent)
-        # As bytes, so that workers get arrays that they may write to, like those of threads.
-        sent = [ray.put(pickler.dumps(function))]
+        sent = [self._put(function)]
         name, feed = uuid.uuid4().hex, enumerate(items)
         running, ready = dict[Any, int](), dict[int, Any]()
         pair: tuple[int, Any] | None = (-1, None)
@@ -184,6 +185,16 @@ class RayBackend:
         finally:
             for one in running:
                 ray.cancel(one, force=True)
+
+    def _put(self, function: Callable[[T], R]) -> Any:
+        """A function in the object store, the arrays that it holds behind it: not copied there."""
+        arrays: list[Any] = []
+        code = importlib.import_module("ray.cloudpickle").dumps(
+            function,
+            protocol=5,
+            buffer_callback=lambda one: arrays.append(np.frombuffer(one.raw(), np.uint8)),
+        )
+        return self._ray.put([code, *arrays])
 
 
 @contextmanager
@@ -221,14 +232,18 @@ def _worker_died() -> RuleRAGError:
     )
 
 
-_loaded: tuple[str, Callable[[Any], Any]] | None = None
+_loaded: tuple[str, Callable[[Any], Any], Sequence[Any]] | None = None
 
 
 def _run_sent(name: str, sent: Sequence[Any], number: int, item: Any) -> Any:
     """An item in a worker of Ray, which keeps the function of the last map."""
     global _loaded
     if _loaded is None or _loaded[0] != name:
-        _loaded = name, pickle.loads(importlib.import_module("ray").get(sent[0]))
+        code, *arrays = importlib.import_module("ray").get(sent[0])
+        # They lie in the store, for every worker of a machine. Nobody writes to them (threads share
+        # theirs too), but Numba would compile all anew for arrays that may not be written to.
+        open_ones = [(ctypes.c_char * one.nbytes).from_address(one.ctypes.data) for one in arrays]
+        _loaded = name, pickle.loads(code, buffers=open_ones), arrays
     return _run(_loaded[1], number, item)
 
 

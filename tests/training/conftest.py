@@ -219,11 +219,11 @@ def files(folder: Path) -> set[str]:
     return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.name != LOCK}
 
 
-def alike(one: Path, two: Path) -> None:
+def alike(one: Path, two: Path, tolerance: float = 1e-3) -> None:
     """Two finished folders of a generator hold the same run, up to rounding."""
     first, second = (read_json(folder / "metrics.json") for folder in (one, two))
     for row, other in zip(first["history"], second["history"], strict=True):
-        assert other == pytest.approx(row, rel=1e-3)
+        assert other == pytest.approx(row, rel=tolerance)
     assert second["best_step"] == first["best_step"] and second["steps"] == first["steps"]
     assert files(one) == files(two)
     start, end = weights(one), weights(two)

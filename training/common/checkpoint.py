@@ -49,12 +49,13 @@ class RunFolder:
             )
 
     @classmethod
-    def begun(cls, settings: TrainingSettings, world: int | None = None) -> RunFolder:
+    def begun(cls, settings: TrainingSettings, world: int | str | None = None) -> RunFolder:
         """The folder of some settings, finished or held until this process ends.
 
         Args:
             settings: of the run.
-            world: how many processes train, where an interrupted run needs as many as it began in.
+            world: how many processes train and whether they shard the model, where an interrupted
+                run needs as many as it began in.
 
         Raises:
             ConfigError: it holds a run with other settings, or of another number of processes.

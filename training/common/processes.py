@@ -82,6 +82,27 @@ def _asked(name: str) -> bool:
     return os.environ.get(f"ACCELERATE_USE_{name}", "").lower() in ("1", "true")
 
 
+def _sharded(allowed: bool) -> bool:
+    """Whether the launcher shards the model.
+
+    Raises:
+        ConfigError: by another way than FSDP2, or a model that is not to be sharded.
+    """
+    way = "DeepSpeed" if _asked("DEEPSPEED") else "FSDP" if _asked("FSDP") else ""
+    if not way:
+        return False
+    if way == "FSDP" and allowed and os.environ.get("FSDP_VERSION") == "2":
+        return True
+    raise ConfigError(
+        f"the launcher shards the model by {way}, and "
+        + ("FSDP2 alone does that here" if allowed else "each process needs the whole one here"),
+        key=f"ACCELERATE_USE_{way.upper()}",
+        hint="accelerate launch --use_fsdp --fsdp_version 2, as configs/training/accelerate has it"
+        if allowed
+        else "accelerate launch --multi_gpu, or torchrun",
+    )
+
+
 class Processes:
     """One view on one or several processes.
 
@@ -89,29 +110,31 @@ class Processes:
         device: ``cpu`` or ``cuda``; a GPU where there is one when empty.
         precision: ``fp32``, ``bf16`` or ``fp16``, checked against the device.
         otherwise: what an error about bf16 says that works instead.
+        shards: whether the model may be spread over the processes (FSDP2).
+
+    Attributes:
+        sharded: whether the launcher spreads the model: each process holds a part of every weight.
 
     Raises:
         ConfigError: a device that is not here or not for each process, a precision that it does
-            not compute in, a launcher that shards the model (FSDP, DeepSpeed), or one that started
-            fewer processes than it was asked for.
+            not compute in, a launcher that spreads the model in a way that is not trained here, or
+            one that started fewer processes than it was asked for.
         MissingDependencyError: accelerate is not installed.
     """
 
     def __init__(
-        self, device: str = "", precision: str = "fp32", *, otherwise: str = "fp32"
+        self,
+        device: str = "",
+        precision: str = "fp32",
+        *,
+        otherwise: str = "fp32",
+        shards: bool = False,
     ) -> None:
         try:
             accelerate = importlib.import_module("accelerate")
         except ImportError:
             raise MissingDependencyError("accelerate", "train") from None
-        for name in ("FSDP", "DeepSpeed"):
-            if _asked(name.upper()):
-                raise ConfigError(
-                    f"the launcher shards the model by {name}, and a part of one is not written "
-                    "or asked anything here",
-                    key=f"ACCELERATE_USE_{name.upper()}",
-                    hint="accelerate launch --multi_gpu, or torchrun: each process has the whole",
-                )
+        self.sharded = _sharded(shards)
         gpus = torch.cuda.device_count()
         check_device(device, gpus=gpus, local_world=int(os.environ.get("LOCAL_WORLD_SIZE", "1")))
         kind = "cpu" if device == "cpu" or not gpus else "cuda"

@@ -69,7 +69,9 @@ def begin_run(
         if importlib.util.find_spec(package) is None:
             extra = None if package in settings.report_to else "train"
             raise MissingDependencyError(package, extra)
-    world = processes.world if fixed_processes else None
+    world: int | str | None = processes.world if fixed_processes else None
+    if processes.sharded:
+        world = f"{world} sharding"
     return processes.first(partial(RunFolder.begun, settings, world))
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+from accelerate import DistributedType
 from transformers import PrinterCallback, ProgressCallback, TrainerCallback
 
 from rulerag.errors import GenerationError, RetrievalError
@@ -77,6 +78,9 @@ def make_arguments(
     arguments.mixed_precision = {"fp32": "no"}.get(training.precision, training.precision)
     # One process would spread each batch over every GPU that it sees, another batch than was set.
     arguments._n_gpu = min(1, arguments.n_gpu)
+    if processes.sharded and cpu:
+        # PyTorch shards on CPUs as well; accelerate leaves them out, whatever it was asked for.
+        arguments.distributed_state.distributed_type = DistributedType.MULTI_GPU
     made: A = arguments
     return made
 
@@ -124,9 +128,10 @@ class MeasuredTrainer(_Trainer):  # type: ignore[misc]
     def _clip_grad_norm(self, model: Any) -> Any:
         norm = super()._clip_grad_norm(model)
         # A scaler of fp16 skips such steps by itself.
-        if not self.args.fp16 and norm is not None and not math.isfinite(float(norm)):
-            raise self._diverged(f"the gradient's norm is {float(norm)}")
-        return norm
+        whole = norm.full_tensor() if hasattr(norm, "full_tensor") else norm
+        if not self.args.fp16 and whole is not None and not math.isfinite(float(whole)):
+            raise self._diverged(f"the gradient's norm is {float(whole)}")
+        return whole
 
     def _save_checkpoint(self, *arguments: Any, **options: Any) -> None:
         work = Path(self.args.output_dir)

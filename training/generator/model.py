@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +118,21 @@ def restore_start(model: Any, settings: GeneratorSettings) -> None:
                     weight.zero_()
     else:
         model.load_state_dict(open_reader(settings).model.state_dict())
+
+
+def whole_model(settings: GeneratorSettings, weights: Mapping[str, Any]) -> Any:
+    """The model of a run whose processes each hold a part of it, in one process.
+
+    Args:
+        settings: of the run.
+        weights: the whole tensors, by name.
+    """
+    model, adapter = open_reader(settings, "cpu").model, adapter_config(settings)
+    if adapter is not None:
+        peft: Any = importlib.import_module("peft")
+        model = peft.get_peft_model(model, adapter)
+    model.load_state_dict(weights)
+    return model
 
 
 def save_model(model: Any, settings: GeneratorSettings, folder: Path) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerag.console import guarded
+from rulerag.errors import ConfigError
 from rulerag.io import write_json
 from rulerag.models import known_models, saving
 from rulerag.ruleqa import RuleQADataset
@@ -27,7 +28,13 @@ from training.common.checkpoint import ROOM, RunFolder
 from training.common.processes import Processes
 from training.common.runner import begin_run, print_outcome, training_parser, write_card
 from training.generator.data import make_instructions
-from training.generator.model import open_reader, restore_start, save_model, tokenized
+from training.generator.model import (
+    open_reader,
+    restore_start,
+    save_model,
+    tokenized,
+    whole_model,
+)
 from training.generator.settings import GeneratorSettings
 
 if TYPE_CHECKING:
@@ -65,7 +72,15 @@ def train_generator(
         OutputError: the folder cannot be written, or the disk is full.
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
-    processes = Processes(settings.device, settings.training.precision, otherwise="fp16")
+    processes = Processes(
+        settings.device, settings.training.precision, otherwise="fp16", shards=True
+    )
+    if processes.sharded and settings.model.quantization:
+        raise ConfigError(
+            "quantized weights are not sharded",
+            key="model.quantization",
+            hint="null, or torchrun: each process then has the whole model",
+        )
     # The batches of another number of processes are other ones.
     folder = begin_run(settings, processes, fixed_processes=True)
     metrics = folder.finished
@@ -130,11 +145,13 @@ def _trained(
         prompt["cases"] = [case.model_dump() for case in data.cases]
     if reader.tokenizer.chat_template is not None:
         prompt["chat"] = reader.chat
+    weights = trainer.accelerator.get_state_dict(trainer.model) if processes.sharded else None
     if processes.is_main:
+        model = trainer.model if weights is None else whole_model(settings, weights)
         if metrics["best_step"] == 0:
-            restore_start(trainer.model, settings)
+            restore_start(model, settings)
         with saving(folder.home, ROOM):
-            save_model(trainer.model, settings, folder.home)
+            save_model(model, settings, folder.home)
             reader.tokenizer.save_pretrained(folder.home)
             write_json(folder.home / "prompt.json", prompt)
             folder.finish(generator_card(settings, metrics), metrics)

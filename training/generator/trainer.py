@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from datasets import Dataset
+from torch.distributed.fsdp import register_fsdp_forward_method
 from transformers import TrainerCallback
 
 from rulerag.evaluation import answer_metrics, mean_metrics
@@ -66,7 +68,17 @@ class Validation:
             chat=self.reader.chat,
         )
         with as_opened(base):
-            completions = self.processes.divided(reader.generate, self.requests)
+            if self.processes.sharded:
+                # Layers gather their weights from all processes, so that all have to compute the
+                # same layers: each answers every request. The root's own weights (embeddings) are
+                # gathered around a method that is registered.
+                model.answer = reader.generate
+                register_fsdp_forward_method(model, "answer")
+                with torch.no_grad():  # inference mode would leave tensors that nothing may train
+                    completions = model.answer(self.requests)
+                del model.answer
+            else:
+                completions = self.processes.divided(reader.generate, self.requests)
         model.train(training)
         rows = [
             answer_metrics(Answer(request.query, completion))

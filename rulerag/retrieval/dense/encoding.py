@@ -113,6 +113,9 @@ def encode_files(
         worker = str(encoder), settings, source, system, folder
         for _ in _encoded(worker, work, backend) if left else ():
             bar.update()
+    for name in _inside(system, folder):
+        if ".parquet." in name:  # what a killed worker left
+            system.delete_file(f"{folder}/{name}")
     read = _pyarrow("parquet").read_metadata
     found = [read(f"{folder}/{_name(n)}", filesystem=system) for n in range(len(slices))]
     cut = sum(int(one.metadata[_CUT]) for one in found)
@@ -247,7 +250,11 @@ def _opened(place: str | Path) -> tuple[Any, str]:
 
 def _files(system: Any, path: str, corpus: str | Path) -> list[str]:
     fs = _pyarrow("fs")
-    info = system.get_file_info(path)
+    try:
+        info = system.get_file_info(path)
+    except OSError as error:
+        message = f"{corpus} cannot be read: {error}"
+        raise DataError(message, hint="check address and credentials") from error
     if info.type == fs.FileType.NotFound:
         raise DataError(f"no such file or folder: {corpus}")
     if info.type == fs.FileType.File:
@@ -330,10 +337,13 @@ def _name(number: int) -> str:
     return f"part-{number:07d}.parquet"
 
 
+def _inside(system: Any, folder: str) -> list[str]:
+    selector = _pyarrow("fs").FileSelector(folder, allow_not_found=True)
+    return [one.base_name for one in system.get_file_info(selector)]
+
+
 def _shards(system: Any, folder: str) -> set[str]:
-    fs = _pyarrow("fs")
-    found = system.get_file_info(fs.FileSelector(folder, allow_not_found=True))
-    return {one.base_name for one in found if one.base_name.endswith(".parquet")}
+    return {name for name in _inside(system, folder) if name.endswith(".parquet")}
 
 
 def _about(system: Any, folder: str) -> dict[str, Any]:

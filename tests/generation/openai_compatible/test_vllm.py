@@ -58,7 +58,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 BATCH = """
 import sys
-from rulerag.errors import GenerationError
+from rulerag.errors import CutCompletionError, GenerationError
 from rulerag.generation.ray_batch import RayBatchGenerator
 from rulerag.types import Document, GenerationRequest, Query
 
@@ -78,6 +78,11 @@ try:
     generator.generate([asked[0], long])
 except GenerationError as error:
     print(error)
+story = GenerationRequest(Query("story", "Tell a long story."), paris)
+try:
+    generator.generate([story])
+except CutCompletionError as error:
+    print(error)
 """
 
 
@@ -91,6 +96,7 @@ def test_a_cluster_of_engines_answers_all_and_names_what_is_too_long() -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     assert "1 of 2 prompts were not answered, the first of query 'long'" in done.stdout
     assert "maximum context length is 512" in done.stdout
+    assert "the answer to query 'story' was cut" in done.stdout
 
 
 def test_an_explanation_is_the_same_twice_and_names_the_server(address: str) -> None:

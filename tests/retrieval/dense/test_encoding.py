@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import socket
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +23,7 @@ from rulerag.retrieval.dense.encoding import open_vectors
 from rulerag.types import Document, Query
 
 pyarrow = pytest.importorskip("pyarrow")
-parquet = pytest.importorskip("pyarrow.parquet")
+parquet, fs = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow.fs")
 pytest.importorskip("sentence_transformers")
 
 TEXTS = [f"{'word ' * (1 + n % 37)}number {n} of the “corpus”" for n in range(203)]
@@ -75,13 +79,67 @@ def test_lines_and_tables_give_what_one_pass_gives(
 
 @pytest.mark.usefixtures("ray_cluster")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray, for its own settings
-def test_a_cluster_gives_the_same_files(jsonl: Path, tmp_path: Path) -> None:
-    here, there = tmp_path / "here", tmp_path / "there"
+def test_a_cluster_gives_the_same_files(
+    jsonl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there, seen = tmp_path / "here", tmp_path / "there", tmp_path / "seen"
+    seen.mkdir()
+
+    class Watched(encoding._Worker):
+        def __call__(self, work: dict[str, Any]) -> dict[str, Any]:
+            (seen / str(os.getpid())).touch()
+            end = time.monotonic() + 60
+            while len(os.listdir(seen)) < 2 and time.monotonic() < end:
+                time.sleep(0.1)
+            return super().__call__(work)
+
     encode_files(jsonl, here, NANO_ENCODER)
-    encode_files(jsonl, there, NANO_ENCODER, backend=RayBackend(2))
+    monkeypatch.setattr(encoding, "_Worker", Watched)
+    encode_files(jsonl, there, NANO_ENCODER, backend=RayBackend(3))  # a worker on every CPU
+    assert len(os.listdir(seen)) > 1, "small files are no single block, which one would take"
     assert sorted(os.listdir(here)) == sorted(os.listdir(there))
     assert read(here)[0] == read(there)[0]
     np.testing.assert_allclose(read(here)[1], read(there)[1], atol=1e-6)
+
+
+def test_a_store_of_objects_gives_the_same_files(
+    jsonl: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = shutil.which("moto_server")
+    if program is None:
+        pytest.skip("no server of S3 is here: pip install 'moto[server]'")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "one")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "two")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        host, port = probe.getsockname()
+    words = [program, "-H", host, "-p", str(port)]
+    server = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(100):
+            with socket.socket() as probe:
+                if probe.connect_ex((host, port)) == 0:
+                    break
+            time.sleep(0.1)
+        place = (
+            f"?endpoint_override={host}:{port}&scheme=http&region=us-east-1&allow_delayed_open=true"
+        )
+        store, _ = fs.FileSystem.from_uri(f"s3://corpora{place}&allow_bucket_creation=true")
+        store.create_dir("corpora")
+        with store.open_output_stream("corpora/corpus.jsonl") as file:
+            file.write(jsonl.read_bytes())
+        here, there = tmp_path / "here", f"s3://corpora/out{place}"
+        made = encode_files(f"s3://corpora/corpus.jsonl{place}", there, NANO_ENCODER)
+        encode_files(jsonl, here, NANO_ENCODER)
+        texts, vectors = zip(*open_vectors(there, made.encoder)[1], strict=True)
+        assert list(texts) == [text for text, _ in open_vectors(here, made.encoder)[1]]
+        assert (np.vstack(vectors) == read(here)[1]).all()
+        refused(OutputError, "cannot be written", jsonl, f"s3://missing/out{place}")
+        refused(DataError, "no such file or folder", f"s3://corpora/nothing{place}", tmp_path / "x")
+        nowhere = "s3://b/one?endpoint_override=127.0.0.1:9&scheme=http&region=us-east-1"
+        refused(DataError, "cannot be read.*check address", nowhere, tmp_path / "x")
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_whole_shards_are_not_encoded_again(
@@ -104,6 +162,7 @@ def test_whole_shards_are_not_encoded_again(
     encode_files(jsonl, out, NANO_ENCODER)
     assert asked == [1, 3]
     assert read(out)[0] == expected[0] and (read(out)[1] == expected[1]).all()
+    assert not list(out.glob("*.parquet.*"))
 
 
 def test_they_are_indexed_and_others_are_refused(
@@ -130,7 +189,7 @@ def test_they_are_indexed_and_others_are_refused(
     assert open_vectors(out, made.encoder)[0] == made
 
 
-def refused(error: type[RuleRAGError], words: str, corpus: Path, out: Path) -> None:
+def refused(error: type[RuleRAGError], words: str, corpus: Path | str, out: Path | str) -> None:
     with pytest.raises(error, match=words) as caught:
         encode_files(corpus, out, NANO_ENCODER)
     assert "\n" not in str(caught.value)

@@ -9,11 +9,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 import torch
+from accelerate.commands.config.config_args import load_config_from_file
+from transformers import TrainerCallback
 
 from rulerag.errors import ConfigError
 from rulerag.io import read_json
@@ -56,17 +60,79 @@ def test_two_processes_train_every_weight_save_memory_and_share_what_is_left(
     assert "on 2 processes" in (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
 
 
+def sharding(work: Callable[[], object]) -> Callable[[], object]:
+    """Some work as accelerate's launcher starts it for FSDP2."""
+
+    def sharded() -> None:
+        os.environ |= {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "2"}
+        os.environ |= {"FSDP_AUTO_WRAP_POLICY": "TRANSFORMER_BASED_WRAP"}
+        work()
+
+    return sharded
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, pytest.param({"rank": 0, "gradient_checkpointing": True}, marks=pytest.mark.slow)],
+    ids=str,
+)
+def test_two_processes_with_half_of_every_layer_train_as_one(
+    changes: dict[str, object], short: Make, tmp_path: Path, two_processes: Two
+) -> None:
+    one = short(batch_size=8, out=str(tmp_path / "one"), learning_rate=1e-3, **changes)
+    both = changed(one, batch_size=4, out=str(tmp_path / "two"))
+
+    def work() -> None:
+        parts: list[int] = []
+
+        class Parts(TrainerCallback):
+            def on_step_end(self, *_: Any, model: Any, **__: Any) -> None:
+                weight = next(iter(model.parameters()))
+                parts.append(2 * weight.to_local().numel() - weight.numel())
+
+        train_generator(both, callbacks=[Parts()])
+        assert parts and not any(parts), "each holds a half"
+
+    assert two_processes(sharding(work)) == [0, 0]
+    train_generator(one)
+    alike(tmp_path / "one", tmp_path / "two", 1e-4)
+
+
 @pytest.mark.slow
+def test_a_model_that_no_step_made_better_is_kept_as_it_was(
+    short: Make, tmp_path: Path, two_processes: Two
+) -> None:
+    for rank in (0, 8):
+        out = tmp_path / str(rank)
+        worse = short(rank=rank, learning_rate=1e-12, batch_size=4, out=str(out), max_queries=2)
+        assert two_processes(sharding(partial(train_generator, worse))) == [0, 0]
+        train_generator(changed(worse, out=f"{out}-one", batch_size=8))
+        alike(Path(f"{out}-one"), out)
+
+
+def test_quantized_weights_are_not_sharded(short: Make, two_processes: Two) -> None:
+    def work() -> None:
+        with pytest.raises(ConfigError, match="quantized weights are not sharded"):
+            train_generator(changed(short(), quantization="4bit"))
+
+    assert two_processes(sharding(work)) == [0, 0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", [lambda work: work, sharding], ids=["whole", "sharded"])
 def test_two_killed_processes_go_on_and_one_alone_may_not(
-    make: Make, tmp_path: Path, two_processes: Two
+    way: Callable[[Callable[[], object]], Callable[[], object]],
+    make: Make,
+    tmp_path: Path,
+    two_processes: Two,
 ) -> None:
     changes = {"batch_size": 4, "epochs": 3, "max_queries": 3}
     whole, cut = (make(**changes, out=str(tmp_path / name)) for name in ("whole", "cut"))
-    assert two_processes(lambda: train_generator(whole)) == [0, 0]
-    assert two_processes(lambda: train_generator(cut, callbacks=[KilledAt(4)])) == [1, 1]
-    with pytest.raises(ConfigError, match="that 2 processes began, and here are 1"):
+    assert two_processes(way(lambda: train_generator(whole))) == [0, 0]
+    assert two_processes(way(lambda: train_generator(cut, callbacks=[KilledAt(4)]))) == [1, 1]
+    with pytest.raises(ConfigError, match=r"that 2 .*began, and here are 1"):
         train_generator(cut)
-    assert two_processes(lambda: train_generator(cut)) == [0, 0]
+    assert two_processes(way(lambda: train_generator(cut))) == [0, 0]
     first, second = (read_json(tmp_path / name / "metrics.json") for name in ("whole", "cut"))
     assert second == first and len(first["history"]) == 4
     one, other = weights(tmp_path / "whole"), weights(tmp_path / "cut")
@@ -117,8 +183,11 @@ def test_several_processes_of_mpi_are_several_and_shards_are_refused(
     """`accelerate launch --cpu --mpirun_hostfile …` names them as MPI does."""
 
     def work() -> None:
-        os.environ["ACCELERATE_USE_FSDP"] = "true"
-        with pytest.raises(ConfigError, match="shards the model by FSDP"):
+        os.environ |= {"ACCELERATE_USE_FSDP": "true", "FSDP_VERSION": "1"}
+        with pytest.raises(ConfigError, match="by FSDP, and FSDP2 alone does that here"):
+            Processes("cpu", shards=True)
+        os.environ["FSDP_VERSION"] = "2"
+        with pytest.raises(ConfigError, match="by FSDP, and each process needs the whole"):
             Processes("cpu")
         del os.environ["ACCELERATE_USE_FSDP"]
         for name, mpi in (("RANK", "RANK"), ("WORLD_SIZE", "SIZE"), ("LOCAL_WORLD_SIZE", None)):
@@ -210,3 +279,32 @@ def test_launchers_go_on_to_the_same_end_when_a_process_is_killed(
     metrics = read_json(tmp_path / "two" / "metrics.json")
     for row, other in zip(expected["history"], metrics["history"], strict=True):
         assert other == pytest.approx(row, rel=1e-3, abs=1e-2)
+
+
+@pytest.mark.slow
+def test_the_files_of_accelerate_start_what_they_say(short: Make, tmp_path: Path) -> None:
+    """The one for eight GPUs, with two processes on a CPU."""
+    folder = ROOT / "configs" / "training" / "accelerate"
+    for name, processes, kind in (
+        ("1-gpu", 1, "NO"),
+        ("8-gpus", 8, "FSDP"),
+        ("64-gpus", 64, "FSDP"),
+    ):
+        read = load_config_from_file(str(folder / f"{name}.yaml"))
+        assert (read.num_processes, read.distributed_type) == (processes, kind)
+        assert kind == "NO" or read.fsdp_config["fsdp_version"] == 2
+    config = tmp_path / "run.yaml"
+    settings = short(batch_size=4, out=str(tmp_path / "out"))
+    config.write_text(json.dumps(settings.model_dump(mode="json")), encoding="utf-8")
+    launch = "-m accelerate.commands.launch --num_processes 2 --main_process_port 0 --config_file"
+    subprocess.run(
+        [
+            *(sys.executable, *launch.split(), str(folder / "8-gpus.yaml")),
+            *("-m", "training.generator", str(config)),
+        ],
+        check=True,
+        cwd=ROOT,
+        timeout=SECONDS,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert read_json(tmp_path / "out" / "metrics.json")["processes"] == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,6 +82,13 @@ class PromptBatch:
 
     rows: tuple[int, ...]
     shared: int
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    """Torch's inference mode; where a caller has turned gradients off, only what it chose."""
+    import torch
+
+    return torch.inference_mode() if torch.is_grad_enabled() else nullcontext()
 
 
 def shared_length(first: Tokens, second: Tokens) -> int:

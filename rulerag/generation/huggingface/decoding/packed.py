@@ -13,6 +13,7 @@ from rulerag.generation.huggingface.decoding.batches import (
     Ending,
     Tokens,
     best_tokens,
+    no_gradients,
 )
 from rulerag.generation.huggingface.decoding.packed_model import (
     PackedModel,
@@ -52,11 +53,9 @@ class PackedDecoder:
         Raises:
             GenerationError: the model's scores are not numbers.
         """
-        import torch
-
         trie = Trie(prompts)
         results = [Continuation() for _ in prompts]
-        with torch.inference_mode(), self.model.ready():
+        with no_gradients(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, limits.new_tokens):
                 wanted = [results[trie.order[leaf.first]] for leaf in leaves]
                 self._group(leaves, wanted, limits.new_tokens)
@@ -78,7 +77,7 @@ class PackedDecoder:
 
         trie = Trie([tokens[:-1] for tokens in sequences])
         found = np.zeros(len(sequences))
-        with torch.inference_mode(), self.model.ready():
+        with no_gradients(), self.model.ready():
             for leaves in trie.groups(limits.rows, limits.tokens, 0):
                 for nodes in _chunks(_needed(leaves)):
                     step = PieceAttention(nodes)

@@ -18,6 +18,7 @@ from rulerag.generation.huggingface.decoding.batches import (
     PromptBatch,
     Tokens,
     best_tokens,
+    no_gradients,
     plan_batches,
     shared_length,
 )
@@ -126,7 +127,7 @@ class Decoder:
                 arguments["position_ids"] = (mask.cumsum(dim=1) - 1).clamp(min=0)[:, common:]
             if "logits_to_keep" in self._parameters:
                 arguments["logits_to_keep"] = kept + 1
-            with torch.inference_mode():
+            with no_gradients():
                 logits = self.model(**arguments).logits.float()
             logits = logits[:, -kept - 1 : -1]
             targets = ids[:, -kept:]
@@ -182,7 +183,7 @@ class _Beginnings:
             self._cache.crop(known - len(self._tokens))
         if known < len(prefix):
             ids = torch.from_numpy(prefix[known:])[None].to(self._model.device)
-            with torch.inference_mode():
+            with no_gradients():
                 self._model(input_ids=ids, past_key_values=self._cache)
         self._tokens, shared = prefix, copy.deepcopy(self._cache)
         shared.batch_repeat_interleave(rows)
