@@ -22,7 +22,7 @@ _NO_CODE = {
 BUDGETS = {
     "rulerag/assembly": 780,
     "rulerag/candidates": 1_700,
-    "rulerag/cli": 2_180,
+    "rulerag/cli": 2_215,
     "rulerag/composition": 570,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_550,
@@ -32,18 +32,18 @@ BUDGETS = {
     "rulerag/integrations": 690,
     "rulerag/kg": 3_290,
     "rulerag/linking": 3_110,
-    "rulerag/mining": 3_010,
+    "rulerag/mining": 3_720,
     "rulerag/models": 440,
     "rulerag/parallel": 200,
     "rulerag/retrieval": 4_390,
-    "rulerag/ruleqa": 1_870,
+    "rulerag/ruleqa": 2_015,
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_500,
-    "tests": 32_290,
+    "tests": 32_420,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

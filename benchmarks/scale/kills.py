@@ -106,7 +106,7 @@ class Nodes:
             return False
         _STARVED.mkdir(exist_ok=True)
         limit = "memory.limit_in_bytes" if _FIRST_KIND else "memory.max"
-        (_STARVED / limit).write_text("1M")
+        (_STARVED / limit).write_text("8K")
         before = _ended_for_memory()
         with suppress(OSError):  # it has ended by itself
             (_STARVED / "cgroup.procs").write_text(str(worker))
@@ -316,18 +316,13 @@ class Scenarios:
         yield {str(n): [tuple(rows)] for n, rows in enumerate(exact.rows)}
         times = np.zeros(len(vectors), np.int64)
         while True:
-            data, port = self._new(), _free_port()
-            build = partial(
-                MilvusIndex.build,
-                vectors,
-                f"http://127.0.0.1:{port}",
-                name="kills",
-                times=times,
-                normalize=True,
-            )
+            data = self._new()
+            build = partial(MilvusIndex.build, vectors, name="kills", times=times, normalize=True)
+            port = _free_port()
             with milvus_server(data, port) as server:
-                index = None if filling else build()
-                work = build if index is None else partial(_search_on, index, queries)
+                index = None if filling else build(factory=_address(port))
+                again = partial(build, factory=_address(port))
+                work = again if index is None else partial(_search_on, index, queries)
                 moment = self._random.uniform(0.1, 3 if filling else 1)
                 try:
                     in_the_middle(work, server.kill, moment)
@@ -338,8 +333,9 @@ class Scenarios:
                     continue
             for folder in (data, self._new()):
                 try:
+                    port = _free_port()  # somebody may have taken the one that was given back
                     with milvus_server(folder, port):
-                        index = build()
+                        index = build(factory=_address(port))
                         rows = index.search(queries, 10).rows
                         count = len(index)
                     break
@@ -409,6 +405,10 @@ def _mount(place: Path, options: str) -> None:
 def _free_port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as probe:
         return int(probe.getsockname()[1])
+
+
+def _address(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
 
 
 @contextmanager

@@ -33,6 +33,7 @@ def build(
     name: str | None = None,
     seed: int = 0,
     variant: str = "test",
+    missing: bool = False,
     files: GraphOptions = GraphOptions(),
     quiet: bool = False,
     program: Annotated[str, Parameter(show=False)] = "rulerag ruleqa",
@@ -51,6 +52,8 @@ def build(
         seed: decides every draw.
         variant: test; validation (questions about the validation facts, for tuning); degenerate
             (the test questions, turned into questions that the corpus answers directly).
+        missing: ask for facts that rules infer and that are removed; writes the folders
+            incomplete, complete (with these facts) and validation (incomplete, for tuning).
         files: how the files of the graph are read.
         quiet: no progress bars.
         program: what the dataset's card says it was built by.
@@ -58,27 +61,65 @@ def build(
     Example:
         rulerag ruleqa build --kg facts.csv --out dataset
     """
+    given = read_settings(changes)
+    if missing and (name or variant != "test"):
+        raise ConfigError(
+            "goes with neither --name nor --variant", key="--missing", hint="leave them out"
+        )
+    folders = _MISSING if missing else {"": variant}
+    command = [f"{program} build", *([f"--name {name}"] if name else [])]
+    command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
+    command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
+    command += [f"--variant {variant}"] * (variant != "test") + ["--missing"] * missing
+    with output_folder(out):  # before anything costly is done
+        graph = files.load(kg)
+        for folder, one in folders.items():
+            _build_one(
+                name,
+                graph,
+                kg,
+                out / folder,
+                seed,
+                given,
+                one,
+                " ".join([*command, *changes]),
+                progress=show_progress(quiet),
+            )
+
+
+_MISSING = {
+    "incomplete": "missing",
+    "complete": "missing-complete",
+    "validation": "missing-validation",
+}
+
+
+def _build_one(
+    name: str | None,
+    graph: KnowledgeGraph,
+    kg: Path,
+    out: Path,
+    seed: int,
+    changes: Mapping[str, Any],
+    variant: str,
+    command: str,
+    *,
+    progress: bool,
+) -> None:
     from rulerag.extraction import read_evidence
     from rulerag.ruleqa import build as build_dataset
     from rulerag.ruleqa import card_files
 
-    given = read_settings(changes)
-    command = [f"{program} build", *([f"--name {name}"] if name else [])]
-    command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
-    command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
-    command += [f"--variant {variant}"] * (variant != "test") + [*changes]
-    with output_folder(out):  # before anything costly is done
-        graph = files.load(kg)
-        dataset = build_dataset(
-            name,
-            graph,
-            sources=read_evidence(kg, graph.calendar) or (),
-            seed=seed,
-            changes=given,
-            variant=variant,
-            progress=show_progress(quiet),
-        )
-        dataset.save(out, beside=card_files(dataset, " ".join(command)))
+    dataset = build_dataset(
+        name,
+        graph,
+        sources=read_evidence(kg, graph.calendar) or (),
+        seed=seed,
+        changes=changes,
+        variant=variant,
+        progress=progress,
+    )
+    dataset.save(out, beside=card_files(dataset, command))
     sizes = dataset.statistics["sizes"]
     if name is None:
         say(f"splits: {dataset.settings['splits']}")

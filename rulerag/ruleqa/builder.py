@@ -9,15 +9,17 @@ What the paper leaves open is an option of :class:`RuleQASettings` with a stated
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rulerag.kg import KnowledgeGraph, Verbalizer
+from rulerag.cache import remembered
+from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
 from rulerag.ruleqa.ceilings import ceilings
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import DatasetInfo, RuleQADataset
+from rulerag.ruleqa.missing import complete_facts, inferable_rows, without
 from rulerag.ruleqa.oracle import Oracle
 from rulerag.ruleqa.queries import balanced, fine_tuning_halves
 from rulerag.ruleqa.questions import graph_labels, queries_from_facts
@@ -26,6 +28,7 @@ from rulerag.ruleqa.settings import (
     RuleQASettings,
     check_settings,
     known_settings,
+    missing_settings,
     settings_to_try,
 )
 from rulerag.ruleqa.validation_split import joined, validation_graph, with_held_out, with_splits
@@ -75,20 +78,30 @@ def build(
     described = {"graph": graph.name, "graph_fingerprint": graph.fingerprint, "variant": variant}
     if name is None:
         graph, described["splits"] = with_splits(graph, seed=seed)
-    if settings is None and name is None:
+    if settings is None and name is None and not variant.startswith("missing"):
         tried = settings_to_try(graph, changes or {})
     else:
-        known = settings or known_settings(str(name))
-        tried = [RuleQASettings.joined(known, changes or {})]
+        base_settings = settings or (known_settings(name) if name else missing_settings(graph))
+        tried = [RuleQASettings.joined(base_settings, changes or {})]
     for settings in tried:
         check_settings(name or "the dataset", graph, settings, seed, variant)
     base = name or graph.name
     graph = with_held_out(graph, tried[0].hold_out, seed=seed)
+    known, proving = None, None
     if variant == "validation":
         graph = validation_graph(graph, seed=seed)
+    elif variant.startswith("missing"):
+        known = complete_facts(graph)
+        proving = mine(known, tried[0], progress=progress)
+        asked = known, proving, tried[0].num_queries
+        key = ["inferable", known.fingerprint, proving.fingerprint, asked[2], seed]
+        rows = remembered(  # three variants share them
+            "datasets", key, lambda: inferable_rows(*asked, seed=seed, progress=progress).tolist()
+        )
+        graph = without(graph, known, np.array(rows), variant)
     words = Verbalizer(graph)
-    full = queries_from_facts(graph.test, words, "test")
-    train = queries_from_facts(graph.valid, words, "valid")
+    full = queries_from_facts(graph.test, words, "test", known)
+    train = queries_from_facts(graph.valid, words, "valid", known)
     settings, rules = _mine_enough(graph, tried, full, progress=progress)
     facts = graph.train
     if settings.corpus == "train+valid":
@@ -97,8 +110,9 @@ def build(
     corpus = [document_of.get(one.facts[0], one) for one in words.corpus(facts)]
     random = np.random.default_rng(seed)
     halves = fine_tuning_halves(train, rules, full, random)
-    oracle = Oracle(graph, facts, corpus, rules, settings.oracle_rules, progress=progress)
-    queries, qrels = {"test": full}, {"test": oracle.qrels(full)}
+    judges = rules if proving is None else proving
+    oracle = Oracle(graph, facts, corpus, judges, settings.oracle_rules, progress=progress)
+    queries, qrels = {"test": full}, {"test": oracle.qrels(_wanted(full, proving))}
     pool = [
         query
         for query in full
@@ -115,7 +129,7 @@ def build(
     else:
         limits = {"f_r": settings.pairs_per_query, "f_g": None}
         for (split, limit), half in zip(limits.items(), halves, strict=True):
-            qrels[split] = oracle.qrels(half, limit=limit)
+            qrels[split] = oracle.qrels(_wanted(half, proving), limit=limit)
             # F_R is made of query-document pairs: a query without an oracle document gives none.
             queries[split] = [q for q in half if split == "f_g" or q.id in qrels[split]]
     dataset = RuleQADataset(
@@ -136,6 +150,13 @@ def build(
     return dataset
 
 
+def _wanted(queries: Sequence[Query], proving: RuleBank | None) -> Sequence[Query]:
+    """The queries whose documents are judged: for a missing fact alone, where one is missing."""
+    if proving is None:
+        return queries
+    return [replace(query, answers=query.answers[:1]) for query in queries]
+
+
 def _mine_enough(
     graph: KnowledgeGraph,
     tried: Sequence[RuleQASettings],
@@ -145,17 +166,17 @@ def _mine_enough(
 ) -> tuple[RuleQASettings, RuleBank]:
     """The first settings whose rules guide half of the queries, or the last, and the rules."""
     for settings in tried:
-        rules = mine(graph, settings, progress=progress)
+        rules = mine(graph.train, settings, progress=progress)
         guided = sum(bool(rules.for_head(query.relation)) for query in queries)
         if 2 * guided >= len(queries):
             break
     return settings, rules
 
 
-def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
-    """The rule bank R of a graph's training facts under a benchmark's settings."""
+def mine(facts: FactTable, settings: RuleQASettings, *, progress: bool = False) -> RuleBank:
+    """The rule bank R of training facts under a benchmark's settings."""
     if settings.miner == "tlogic":
-        bank = temporal_miner(settings, progress=progress).mine(graph.train)
+        bank = temporal_miner(settings, progress=progress).mine(facts)
     else:
         from rulerag.mining.amie import AmieMiner
 
@@ -165,8 +186,9 @@ def mine(graph: KnowledgeGraph, settings: RuleQASettings, *, progress: bool = Fa
             min_pca_confidence=settings.min_confidence,
             min_head_size=settings.min_head_size or 100,
             min_support=settings.min_support,
+            min_standard_confidence=settings.min_standard_confidence,
             progress=progress,
-        ).mine(graph.train)
+        ).mine(facts)
     if settings.num_rules is None or len(bank) <= settings.num_rules:
         return bank
     best = {rule.id for rule in sorted(bank, key=_smoothed, reverse=True)[: settings.num_rules]}

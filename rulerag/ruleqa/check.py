@@ -19,8 +19,12 @@ def check_leakage(dataset: RuleQADataset) -> list[str]:
 
 
 def _checks(dataset: RuleQADataset) -> Iterator[str]:
-    if dataset.settings.get("variant") == "degenerate":
+    variant = str(dataset.settings.get("variant"))
+    if variant == "degenerate":
         yield from _degenerate_check(dataset)
+        return
+    if variant.startswith("missing"):
+        yield from _missing_check(dataset, stated=variant == "missing-complete")
         return
     # A corpus that holds validation facts states what F_R and F_G ask about: their questions are
     # asked of the facts before them.
@@ -70,6 +74,19 @@ def _stated_objects(dataset: RuleQADataset) -> dict[tuple[str, str, int | None],
             objects = stated.setdefault((fact.subject, fact.relation, fact.timestamp), set())
             objects.add(label.get(fact.object, fact.object))
     return stated
+
+
+def _missing_check(dataset: RuleQADataset, *, stated: bool) -> Iterator[str]:
+    """The first answer of each query is stated or not, and documents that prove it are there."""
+    known, judged = _stated_objects(dataset), dataset.qrels("test")
+    for query in dataset.queries["test"]:
+        if (query.answers[0] in known.get(_question_of(query), set())) != stated:
+            what = "does not state" if stated else "states"
+            raise DataError(f"the corpus {what} the answer {query.answers[0]!r} of {query.id}")
+        if query.id not in judged:
+            raise DataError(f"no documents prove the answer {query.answers[0]!r} of {query.id}")
+    yield f"the corpus proves the first answer of all {len(dataset.queries['test']):,} queries"
+    yield f"it states {'each' if stated else 'none'} of them"
 
 
 def _degenerate_check(dataset: RuleQADataset) -> Iterator[str]:

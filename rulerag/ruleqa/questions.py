@@ -22,20 +22,28 @@ _TIME = re.compile(r"^\s*Time\s+(\d+-\d+-\d+ \d+:\d+|\S+)(?:\s+|$)", re.IGNORECA
 _ASK = re.compile(r"^\s*(?:what|who|whom|where|which)\s+(?:does|do|did|is|was)?\s*", re.IGNORECASE)
 
 
-def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list[Query]:
+def queries_from_facts(
+    facts: FactTable, words: Verbalizer, prefix: str, known: FactTable | None = None
+) -> list[Query]:
     """One query for every (subject, relation, time), with all its objects as answers.
 
-    The facts are taken as held out: their queries are predictions, known answers do not count.
+    The facts are taken as held out: their queries are predictions, known answers do not count. With
+    ``known`` they are none, and what is known are further answers, behind the others.
 
     Args:
         facts: the facts to ask about; queries follow the order of first appearance.
         words: puts the query into words.
         prefix: of the query ids, ``prefix-000001`` and so on.
+        known: facts that may have further answers.
     """
     asked: dict[tuple[str, str, int | None], list[str]] = {}
     for fact in facts:
         objects = asked.setdefault((fact.subject, fact.relation, fact.timestamp), [])
         if fact.object not in objects:
+            objects.append(fact.object)
+    for fact in known or ():
+        objects = asked.get((fact.subject, fact.relation, fact.timestamp), [])
+        if objects and fact.object not in objects:
             objects.append(fact.object)
     return [
         Query(
@@ -47,7 +55,7 @@ def queries_from_facts(facts: FactTable, words: Verbalizer, prefix: str) -> list
             answers=tuple(facts.entities.label(name) for name in objects),
             subject_label=words.graph.entities.label(subject),
             relation_label=words.graph.relations.label(relation),
-            prediction=True,
+            prediction=known is None,
         )
         for number, ((subject, relation, time), objects) in enumerate(asked.items(), start=1)
     ]

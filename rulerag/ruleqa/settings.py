@@ -38,6 +38,7 @@ class RuleQASettings(Settings):
         degenerate_time: the time that a degenerate query asks about: that of the latest
             ``document`` that states its answer, or ``keep``, the original query's.
         min_head_size: least facts of the head relation of a static rule; 100 when None.
+        min_standard_confidence: least standard confidence of a static rule.
 
     Raises:
         ConfigError: a setting is unknown, of another kind or out of range.
@@ -57,10 +58,12 @@ class RuleQASettings(Settings):
     balance_from: Literal["guided", "supported"] = "guided"
     degenerate_time: Literal["document", "keep"] = "document"
     min_head_size: int | None = Field(default=None, ge=1)
+    min_standard_confidence: float = Field(default=0.0, ge=0, le=1)
 
     def stated(self) -> dict[str, Any]:
-        """The settings as a manifest holds them; ``min_head_size`` only where it is set."""
-        return self.model_dump(exclude=None if self.min_head_size else {"min_head_size"})
+        """The settings as a manifest holds them; the last two only where they are set."""
+        last = ("min_head_size", "min_standard_confidence")
+        return self.model_dump(exclude={key for key in last if not getattr(self, key)})
 
 
 BENCHMARKS = {
@@ -79,6 +82,28 @@ BENCHMARKS = {
     # NELL-995 has 543 validation facts; the paper's F_R and F_G hold 9,115 pairs.
     "ruleqa-n": RuleQASettings(
         num_queries=815, miner="amie", max_atoms=3, min_support=10, oracle_rules=30, hold_out=3000
+    ),
+}
+
+# Questions whose fact is missing: AMIE's thresholds are those of BRINK (arXiv:2508.08344).
+MISSING = {
+    "amie": RuleQASettings(
+        num_queries=5000,
+        miner="amie",
+        max_atoms=4,
+        min_support=1,
+        min_confidence=0.4,
+        min_standard_confidence=0.3,
+        min_head_coverage=0.1,
+        oracle_rules=100_000,
+        pairs_per_query=3,
+    ),
+    "tlogic": RuleQASettings(
+        num_queries=5000,
+        miner="tlogic",
+        min_confidence=0.3,
+        oracle_rules=100_000,
+        pairs_per_query=3,
     ),
 }
 
@@ -123,6 +148,9 @@ VARIANTS = {
     "test": "questions about the test facts",
     "validation": "questions about the validation facts, for tuning",
     "degenerate": "the test questions, turned into questions that the corpus answers directly",
+    "missing": "questions for facts that rules infer and no document states",
+    "missing-validation": "such questions, for tuning",
+    "missing-complete": "such questions, of which the documents state the answers too",
 }
 
 
@@ -139,6 +167,11 @@ def known_settings(name: str) -> RuleQASettings:
             hint=did_you_mean(name, BENCHMARKS) + " (a graph of your own needs no name)",
         )
     return BENCHMARKS[name]
+
+
+def missing_settings(graph: KnowledgeGraph) -> RuleQASettings:
+    """The settings of questions whose fact is missing."""
+    return MISSING["tlogic" if graph.is_temporal else "amie"]
 
 
 def settings_to_try(graph: KnowledgeGraph, changes: Mapping[str, Any]) -> list[RuleQASettings]:

@@ -10,7 +10,7 @@ from rulerag.mining.runtime import compiled, doubled, int64
 
 
 @compiled
-def _seek(values: Ints, start: int, stop: int, wanted: int) -> int:
+def seek(values: Ints, start: int, stop: int, wanted: int) -> int:
     """The first place of the sorted ``values[start:stop]`` with a value of ``wanted`` or more.
 
     Gallops, so that merging a short list with a long one costs little more than the short one.
@@ -33,13 +33,13 @@ def _seek(values: Ints, start: int, stop: int, wanted: int) -> int:
 
 
 @compiled
-def _next_equal(one: Ints, i: int, i_end: int, two: Ints, j: int, j_end: int) -> tuple[int, int]:
+def next_equal(one: Ints, i: int, i_end: int, two: Ints, j: int, j_end: int) -> tuple[int, int]:
     """The next places at which two sorted lists hold the same value; an end where none does."""
     while i < i_end and j < j_end and one[i] != two[j]:
         if one[i] < two[j]:
-            i = _seek(one, i, i_end, two[j])
+            i = seek(one, i, i_end, two[j])
         else:
-            j = _seek(two, j, j_end, one[i])
+            j = seek(two, j, j_end, one[i])
     return i, j
 
 
@@ -47,7 +47,7 @@ def _next_equal(one: Ints, i: int, i_end: int, two: Ints, j: int, j_end: int) ->
 
 
 @compiled
-def _slot_of(keys: Longs, key: int) -> int:
+def slot_of(keys: Longs, key: int) -> int:
     """Where ``key`` stands in an open-addressing table, or where it would; -1 marks free slots."""
     mask = keys.shape[0] - 1
     slot = ((key * 0x9E3779B97F4A7C1) >> 17) & mask
@@ -57,12 +57,12 @@ def _slot_of(keys: Longs, key: int) -> int:
 
 
 @compiled
-def _grown(table: Longs) -> Longs:
+def grown(table: Longs) -> Longs:
     """The table (keys, counts, last facts) with twice the slots."""
     larger = np.full((3, 2 * table.shape[1]), -1, np.int64)
     for i in range(table.shape[1]):
         if table[0, i] >= 0:
-            slot = _slot_of(larger[0], table[0, i])
+            slot = slot_of(larger[0], table[0, i])
             for column in range(3):
                 larger[column, slot] = table[column, i]
     return larger
@@ -85,7 +85,7 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
     b = x if swap else y
     j = bounds[b]
     for i in range(bounds[a], bounds[a + 1]):
-        j = _seek(target, j, bounds[b + 1], target[i])
+        j = seek(target, j, bounds[b + 1], target[i])
         if j == bounds[b + 1]:
             break
         if target[j] != target[i]:
@@ -102,7 +102,7 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
                 second = back + half if back < half else back - half
                 keys[found] = int64(relation[p]) * directed + second
                 found += 1
-    own = _seek(target, bounds[x], bounds[x + 1], y)
+    own = seek(target, bounds[x], bounds[x + 1], y)
     space = (starts[own + 1] - starts[own]) ** 2
     while found + space > keys.shape[0]:
         keys = doubled(keys)
@@ -131,12 +131,12 @@ def count_bodies(index: StaticIndex, head: int) -> Longs:
     for fact in range(index.relation_bounds[head], index.relation_bounds[head + 1]):
         found, buffer = _fact_bodies(index, head, index.source[fact], index.target[fact], buffer)
         for i in range(found):
-            slot = _slot_of(table[0], buffer[i])
+            slot = slot_of(table[0], buffer[i])
             if table[0, slot] < 0:
                 table[0, slot], table[1, slot], table[2, slot] = buffer[i], 1, fact
                 used += 1
                 if 2 * used > table.shape[1]:
-                    table = _grown(table)
+                    table = grown(table)
             elif table[2, slot] != fact:
                 table[2, slot] = fact
                 table[1, slot] += 1
@@ -259,7 +259,7 @@ def path_sizes(
             memo, standard = np.full(stop - low, -1, np.int64), -1
         end = bounds[head[task] + 1]
         size = 0
-        i, j = _next_equal(source, low, stop, source, bounds[head[task]], end)
+        i, j = next_equal(source, low, stop, source, bounds[head[task]], end)
         while i < stop and j < end:
             own = same_as[i]
             if memo[own - low] < 0:
@@ -267,7 +267,7 @@ def path_sizes(
             size += memo[own - low]
             if size > 0 and support[task] / size < min_confidence:
                 break
-            i, j = _next_equal(source, i + 1, stop, source, j + 1, end)
+            i, j = next_equal(source, i + 1, stop, source, j + 1, end)
         sizes[0, task] = size
         if support[task] / size < min_confidence:
             continue
@@ -306,21 +306,21 @@ def parallel_sizes(
         if task == 0 or second[task] != second[task - 1]:
             # The sources of both relations, and how many targets each of them shares.
             found, end = 0, bounds[second[task] + 1]
-            i, j = _next_equal(source, low, stop, source, bounds[second[task]], end)
+            i, j = next_equal(source, low, stop, source, bounds[second[task]], end)
             while i < stop and j < end:
                 sources[found], shared[found] = source[i], 0
                 p_end, q_end = starts[i + 1], starts[j + 1]
-                p, q = _next_equal(target, starts[i], p_end, target, starts[j], q_end)
+                p, q = next_equal(target, starts[i], p_end, target, starts[j], q_end)
                 while p < p_end and q < q_end:
                     shared[found] += 1
-                    p, q = _next_equal(target, p + 1, p_end, target, q + 1, q_end)
+                    p, q = next_equal(target, p + 1, p_end, target, q + 1, q_end)
                 found += 1
-                i, j = _next_equal(source, i + 1, stop, source, j + 1, end)
+                i, j = next_equal(source, i + 1, stop, source, j + 1, end)
         for i in range(found):
             sizes[1, task] += shared[i]
         end = bounds[head[task] + 1]
-        k, g = _next_equal(sources, int64(0), found, source, bounds[head[task]], end)
+        k, g = next_equal(sources, int64(0), found, source, bounds[head[task]], end)
         while k < found and g < end:
             sizes[0, task] += shared[k]
-            k, g = _next_equal(sources, k + 1, found, source, g + 1, end)
+            k, g = next_equal(sources, k + 1, found, source, g + 1, end)
     return sizes[0], sizes[1]

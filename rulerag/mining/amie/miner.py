@@ -1,4 +1,4 @@
-"""AMIE 3's rules by exact joins: closed, connected Horn rules of up to three atoms."""
+"""AMIE 3's rules by exact joins: closed, connected Horn rules of up to four atoms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pydantic
 
 from rulerag.composition import register
-from rulerag.errors import ConfigError, MiningError
+from rulerag.errors import MiningError
 from rulerag.mining.amie.candidates import CandidateRules
 from rulerag.mining.amie.one_atom import one_atom_candidates
 from rulerag.mining.amie.rules import build_rules, in_skyline
@@ -47,12 +47,13 @@ class AmieSettings(RunOptions):
     """What :class:`AmieMiner` looks for, and how.
 
     Args:
-        max_atoms: atoms of a rule with its head, 2 or 3; with 2 no code has to be compiled.
+        max_atoms: atoms of a rule with its head, 2 to 4; with 2 no code has to be compiled.
         min_head_coverage: least ``support / facts of the head``, a fraction.
         min_pca_confidence: least PCA confidence, a fraction.
+        min_standard_confidence: least standard confidence, a fraction.
         threads: threads for bodies of two atoms.
-        skyline: drop a rule of three atoms unless its PCA confidence is greater than that of each
-            rule with one of its body atoms (AMIE's default).
+        skyline: drop a rule unless its PCA confidence is greater than that of each closed rule with
+            fewer of its body atoms (AMIE's default).
         min_head_size: least facts of a head relation (AMIE's default: 100).
         min_support: least support, in facts.
         progress: as in :class:`~rulerag.mining.runtime.RunOptions`, like the other two.
@@ -63,24 +64,14 @@ class AmieSettings(RunOptions):
         ConfigError: a setting is out of range; names it and the range.
     """
 
-    max_atoms: int = pydantic.Field(default=3, ge=2, le=3)
+    max_atoms: int = pydantic.Field(default=3, ge=2, le=4)
     min_head_coverage: float = pydantic.Field(default=0.01, ge=0, le=1)
     min_pca_confidence: float = pydantic.Field(default=0.1, ge=0, le=1)
+    min_standard_confidence: float = pydantic.Field(default=0.0, ge=0, le=1)
     threads: int = pydantic.Field(default=2, ge=1)
     skyline: bool = True
     min_head_size: int = pydantic.Field(default=100, ge=1)
     min_support: int = pydantic.Field(default=1, ge=1)
-
-    @pydantic.field_validator("max_atoms", mode="before")
-    @classmethod
-    def _two_or_three(cls, value: Any) -> Any:
-        if value == 4:
-            raise ConfigError(
-                "4 is out of range: rules with three body atoms are not mined",
-                key="max_atoms",
-                hint="give 2 or 3: nothing applies longer rules",
-            )
-        return value
 
 
 @register("miner", "amie")
@@ -149,9 +140,16 @@ class AmieMiner:
             )
             longer = two_atom_candidates(index, least, self.settings.min_pca_confidence, runner)
             rules = CandidateRules(*map(np.concatenate, zip(rules, longer, strict=True)))
+        if self.settings.max_atoms > 3:
+            from rulerag.mining.amie.three_atoms import three_atom_candidates
+
+            confidences = self.settings.min_pca_confidence, self.settings.min_standard_confidence
+            longer = three_atom_candidates(index, least, confidences, rules, runner)
+            rules = CandidateRules(*map(np.concatenate, zip(rules, longer, strict=True)))
         keep = rules.pca_confidence >= self.settings.min_pca_confidence
+        keep &= rules.standard_confidence >= self.settings.min_standard_confidence
         if self.settings.skyline:
-            keep &= in_skyline(rules, index.num_relations)
+            keep &= in_skyline(rules, index.num_relations, self.settings.min_standard_confidence)
         rules = rules.rows(keep)
         what = f"holding {len(rules.head):,} rules needs"
         check_memory(
@@ -180,6 +178,7 @@ class AmieMiner:
             facts.fingerprint,
             self.settings.min_head_coverage,
             self.settings.min_pca_confidence,
+            self.settings.min_standard_confidence,
             self.settings.min_support,
             self.settings.min_head_size,
         ]

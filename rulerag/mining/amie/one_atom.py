@@ -51,4 +51,4 @@ def one_atom_candidates(index: StaticIndex, min_support: Longs) -> CandidateRule
     none = np.full_like(head, -1)
     body_size = np.diff(index.relation_bounds)[body]
     shape = np.full_like(head, Shape.ATOM)
-    return CandidateRules(head, shape, body, none, support, pca_body_size, body_size)
+    return CandidateRules(head, shape, body, none, none, support, pca_body_size, body_size)

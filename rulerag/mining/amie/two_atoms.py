@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rulerag.mining.runtime import Arrays, TaskRunner
 
 # Directed first or second relations, directed heads and supports of the bodies with one relation.
-Tasks = dict[int, tuple[Longs, Longs, Longs]]
+Tasks = dict[int, tuple[Longs, ...]]
 
 
 def two_atom_candidates(
@@ -66,13 +66,14 @@ def two_atom_candidates(
     rows = np.flatnonzero(shape == Shape.PATH)
     one, two = np.where(flip, back[1], first)[rows], np.where(flip, back[0], second)[rows]
     columns = two, one, known[rows], support[rows]
-    sizes[:, rows] = _measured(runner, "measuring paths", "path", paths, *columns)
+    sizes[:, rows] = measured(runner, "measuring paths", "path", paths, *columns)
     rows = np.flatnonzero(shape == Shape.PARALLEL)
     one, two = np.where(flip, back[0], first)[rows], np.where(flip, back[1], second)[rows]
     columns = one, two, known[rows], support[rows]
     parallels = partial(_size_parallels, index)
-    sizes[:, rows] = _measured(runner, "measuring parallel bodies", "parallel", parallels, *columns)
-    return CandidateRules(head, shape, first, second, support, sizes[0], sizes[1])
+    sizes[:, rows] = measured(runner, "measuring parallel bodies", "parallel", parallels, *columns)
+    none = np.full_like(head, -1)
+    return CandidateRules(head, shape, first, second, none, support, sizes[0], sizes[1])
 
 
 class ThreadBuffers(threading.local):
@@ -94,7 +95,7 @@ class ThreadBuffers(threading.local):
         return ThreadBuffers, (len(self.place),)
 
 
-def _measured(
+def measured(
     runner: TaskRunner,
     label: str,
     stage: str,
@@ -108,10 +109,10 @@ def _measured(
         label: the bar's words.
         stage: names the results on disk.
         kernel: called with all tasks and a relation.
-        columns: int64 arrays of shape (n,): the relation that a kernel call is made for, the other
-            relation, the head, the support.
+        columns: int64 arrays of shape (n,): the relation that a kernel call is made for, and what
+            it is called with, in the order of which it gets the bodies.
     """
-    order = np.lexsort(columns[2::-1])
+    order = np.lexsort(columns[::-1])
     relation, *rest = (column[order] for column in columns)
     relations, starts = np.unique(relation, return_index=True)
     parts = zip(*(np.split(column, starts[1:]) for column in rest), strict=True)
@@ -137,8 +138,9 @@ def _size_paths(
     tasks: Tasks,
     second: int,
 ) -> Arrays:
+    first, head, support = tasks[second]
     place, seen = buffers.place, buffers.seen
-    return path_sizes(index, second, *tasks[second], min_confidence, *equal, place, seen)
+    return path_sizes(index, second, first, head, support, min_confidence, *equal, place, seen)
 
 
 def _size_parallels(index: StaticIndex, tasks: Tasks, first: int) -> Arrays:
