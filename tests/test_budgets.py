@@ -32,7 +32,7 @@ BUDGETS = {
     "rulerag/integrations": 690,
     "rulerag/kg": 3_290,
     "rulerag/linking": 3_110,
-    "rulerag/mining": 3_720,
+    "rulerag/mining": 3_725,
     "rulerag/models": 440,
     "rulerag/parallel": 200,
     "rulerag/retrieval": 4_390,

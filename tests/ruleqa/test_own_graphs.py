@@ -187,7 +187,8 @@ def test_every_option_reaches_the_builder(tmp_path: Path) -> None:
     assert loaded.seed == 3 and loaded.settings["variant"] == "test" and loaded.prediction
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
     assert " ".join(f"{key}={value}" for key, value in chosen.items()) in card
-    assert {*chosen, "miner", "min_head_size"} == set(RuleQASettings.model_fields)
+    static = {"min_head_size", "min_standard_confidence"}
+    assert {*chosen, "miner", *static} == set(RuleQASettings.model_fields)
 
 
 @pytest.mark.parametrize(
