@@ -138,6 +138,7 @@ def slow(number):
 
 small = {"num_cpus": 1, "object_store_memory": 100_000_000}
 cluster = Cluster(initialize_head=True, head_node_args=small)
+RayBackend(1, address=cluster.address)  # connects to the head, which stays
 second, third = (cluster.add_node(**small) for _ in range(2))
 cluster.wait_for_nodes()
 work = RayBackend(3, address=cluster.address)

@@ -21,7 +21,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -68,17 +68,25 @@ class Nodes:
             "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # else it leaves the loopback
             "RAY_worker_niceness": "0",
             "RAY_health_check_period_ms": "500",  # a node that is gone is missed sooner
-            "RAY_health_check_timeout_ms": "2000",
+            "RAY_health_check_timeout_ms": "20000",
             "RAY_health_check_failure_threshold": "3",
         }
         from ray.cluster_utils import Cluster
 
         self._cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+        self.address: str = self._cluster.address
+        RayBackend(1, address=self.address)  # connects to the head, which is never killed
         self._count = count
         self._nodes = [self._cluster.add_node(num_cpus=1) for _ in range(count)]
         self._cluster.wait_for_nodes()
-        self.address: str = self._cluster.address
         self.backend = RayBackend(count, address=self.address)
+
+    def end(self) -> None:
+        """Leave the cluster, and then end it: a driver whose raylet is gone ends with an error."""
+        ray: Any = importlib.import_module("ray")
+        cluster: Any = self._cluster
+        ray.shutdown()
+        cluster.shutdown()
 
     def kill_node(self) -> None:
         """End one node with all of its processes."""
@@ -220,6 +228,11 @@ class Scenarios:
         """The nodes, started when they are first needed."""
         self._cluster = self._cluster or Nodes(self._nodes)
         return self._cluster
+
+    def close(self) -> None:
+        """End the nodes."""
+        if self._cluster is not None:
+            self._cluster.end()
 
     def _new(self) -> Path:
         self._count += 1
@@ -463,8 +476,12 @@ def run(out: Path, kills: int, names: Sequence[str], seed: int, nodes: int) -> l
     prepare_folder(out)
     file = out / "kills.json"
     rows: list[dict[str, Any]] = read_json(file)["rows"] if file.exists() else []
-    with tempfile.TemporaryDirectory() as folder, open(out / "kills.log", "a") as log:
-        for name, results in Scenarios(Path(folder), seed, nodes).all().items():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open(out / "kills.log", "a") as log,
+        closing(Scenarios(Path(folder), seed, nodes)) as scenarios,
+    ):
+        for name, results in scenarios.all().items():
             if (names and name not in names) or any(row["killed"] == name for row in rows):
                 continue
             wanted, total, began = next(results), Counter[str](), time.perf_counter()
