@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_500,
-    "tests": 32_420,
+    "tests": 32_450,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

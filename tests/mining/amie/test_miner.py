@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import logging
 import subprocess
@@ -62,6 +63,29 @@ def test_the_same_rules_with_the_same_counts_as_amie(
     assert all(rule.text == rule_text(rule, relations.label) for rule in ours)
     keys = [(relations.id(r.head.relation), -counts(r)[3], -r.quality.support) for r in ours]
     assert keys == sorted(keys)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("skyline", "number", "digest"),
+    [
+        (True, 16_174, "de4049f69970ad566275b565098b1d5f0beeaf2789655be0b5eb5c6719873041"),
+        (False, 17_458, "e32bda002e1629255b7953a9313394d297848002e477b63fe0b2ef232ba8f8af"),
+    ],
+)
+def test_the_same_rules_of_four_atoms_as_amie(
+    skyline: bool, number: int, digest: str, umls: FactTable
+) -> None:
+    """AMIE 3.5 with ``-maxad 4 -enstd -minhc 0.3 -minc 0.3 -minpca 0.4 [-noSkyline]``."""
+    thresholds = {"min_head_coverage": 0.3, "min_pca_confidence": 0.4}
+    miner = AmieMiner(max_atoms=4, min_standard_confidence=0.3, skyline=skyline, **thresholds)
+    lines = [
+        f"{rule.id} {q.support} {q.body_size} {q.pca_body_size}"
+        for rule in miner.mine(umls)
+        if (q := rule.quality)
+    ]
+    assert len(lines) == number
+    assert hashlib.sha256("\n".join(sorted(lines)).encode()).hexdigest() == digest
 
 
 # --- all bindings tried --------------------------------------------------------------------------
