@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 from cyclopts import Parameter
@@ -20,6 +20,9 @@ from rulerag.ruleqa import is_benchmark, read_settings
 from rulerag.ruleqa.formats import open_folder
 from rulerag.text import normalize_answer
 from rulerag.types import Document
+
+if TYPE_CHECKING:
+    from rulerag.ruleqa import RuleQADataset
 
 _SHOWN = 8  # relations; examples of anything else: three
 _MOST = 0.9  # of the subjects of a relation have one object, so several may contradict
@@ -61,65 +64,39 @@ def build(
     Example:
         rulerag ruleqa build --kg facts.csv --out dataset
     """
+    from rulerag.extraction import read_evidence
+    from rulerag.ruleqa import build as build_dataset
+    from rulerag.ruleqa import build_missing, card_files
+
     given = read_settings(changes)
     if missing and (name or variant != "test"):
         raise ConfigError(
             "goes with neither --name nor --variant", key="--missing", hint="leave them out"
         )
-    folders = _MISSING if missing else {"": variant}
     command = [f"{program} build", *([f"--name {name}"] if name else [])]
     command += [f"--kg {kg.name}", f"--out {out.name}", f"--seed {seed}"]
     command += [f"--{key} {shlex.quote(value)}" for key, value in files.stated.items()]
     command += [f"--variant {variant}"] * (variant != "test") + ["--missing"] * missing
+    command += changes
     with output_folder(out):  # before anything costly is done
         graph = files.load(kg)
-        for folder, one in folders.items():
-            _build_one(
-                name,
-                graph,
-                kg,
-                out / folder,
-                seed,
-                given,
-                one,
-                " ".join([*command, *changes]),
-                progress=show_progress(quiet),
-            )
+        how: Any = {
+            "sources": read_evidence(kg, graph.calendar) or (),
+            "seed": seed,
+            "changes": given,
+            "progress": show_progress(quiet),
+        }
+        if missing:
+            made = {out / key: one for key, one in build_missing(graph, **how).items()}
+        else:
+            made = {out: build_dataset(name, graph, variant=variant, **how)}
+        for place, dataset in made.items():
+            dataset.save(place, beside=card_files(dataset, " ".join(command)))
+    for place, dataset in made.items():
+        _say_built(dataset, name, place)
 
 
-_MISSING = {
-    "incomplete": "missing",
-    "complete": "missing-complete",
-    "validation": "missing-validation",
-}
-
-
-def _build_one(
-    name: str | None,
-    graph: KnowledgeGraph,
-    kg: Path,
-    out: Path,
-    seed: int,
-    changes: Mapping[str, Any],
-    variant: str,
-    command: str,
-    *,
-    progress: bool,
-) -> None:
-    from rulerag.extraction import read_evidence
-    from rulerag.ruleqa import build as build_dataset
-    from rulerag.ruleqa import card_files
-
-    dataset = build_dataset(
-        name,
-        graph,
-        sources=read_evidence(kg, graph.calendar) or (),
-        seed=seed,
-        changes=changes,
-        variant=variant,
-        progress=progress,
-    )
-    dataset.save(out, beside=card_files(dataset, command))
+def _say_built(dataset: RuleQADataset, name: str | None, out: Path) -> None:
     sizes = dataset.statistics["sizes"]
     if name is None:
         say(f"splits: {dataset.settings['splits']}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.ruleqa.builder import build, mine
+    from rulerag.ruleqa.builder import build, build_missing, mine
     from rulerag.ruleqa.card import card_files, size_table, table_row
     from rulerag.ruleqa.ceilings import CEILINGS
     from rulerag.ruleqa.check import check_leakage

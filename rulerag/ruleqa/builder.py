@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rulerag.cache import remembered
 from rulerag.kg import FactTable, KnowledgeGraph, Verbalizer
 from rulerag.ruleqa.ceilings import ceilings
 from rulerag.ruleqa.check import check_leakage
@@ -78,31 +77,111 @@ def build(
     described = {"graph": graph.name, "graph_fingerprint": graph.fingerprint, "variant": variant}
     if name is None:
         graph, described["splits"] = with_splits(graph, seed=seed)
-    if settings is None and name is None and not variant.startswith("missing"):
+    if settings is None and name is None:
         tried = settings_to_try(graph, changes or {})
     else:
-        base_settings = settings or (known_settings(name) if name else missing_settings(graph))
-        tried = [RuleQASettings.joined(base_settings, changes or {})]
+        known = settings or known_settings(str(name))
+        tried = [RuleQASettings.joined(known, changes or {})]
     for settings in tried:
         check_settings(name or "the dataset", graph, settings, seed, variant)
-    base = name or graph.name
     graph = with_held_out(graph, tried[0].hold_out, seed=seed)
-    known, proving = None, None
     if variant == "validation":
         graph = validation_graph(graph, seed=seed)
-    elif variant.startswith("missing"):
-        known = complete_facts(graph)
-        proving = mine(known, tried[0], progress=progress)
-        asked = known, proving, tried[0].num_queries
-        key = ["inferable", known.fingerprint, proving.fingerprint, asked[2], seed]
-        rows = remembered(  # three variants share them
-            "datasets", key, lambda: inferable_rows(*asked, seed=seed, progress=progress).tolist()
-        )
-        graph = without(graph, known, np.array(rows), variant)
     words = Verbalizer(graph)
-    full = queries_from_facts(graph.test, words, "test", known)
-    train = queries_from_facts(graph.valid, words, "valid", known)
+    full = queries_from_facts(graph.test, words, "test")
+    train = queries_from_facts(graph.valid, words, "valid")
     settings, rules = _mine_enough(graph, tried, full, progress=progress)
+    return _assembled(
+        name, graph, settings, rules, (full, train), described, seed, sources, progress=progress
+    )
+
+
+def build_missing(
+    graph: KnowledgeGraph,
+    *,
+    seed: int = 0,
+    changes: Mapping[str, Any] | None = None,
+    sources: Sequence[Document] = (),
+    progress: bool = False,
+) -> dict[str, RuleQADataset]:
+    """Build datasets whose questions ask for facts that rules infer (BRINK, arXiv:2508.08344).
+
+    The first answer of a query is the one whose fact was removed; facts that stay give further
+    ones. Its judged documents prove that answer, by rules of the complete graph.
+
+    Args:
+        graph: the complete graph.
+        seed: decides which facts are removed, and which of them are asked in tests.
+        changes: settings that differ from :data:`~rulerag.ruleqa.settings.MISSING`; ``num_queries``
+            facts are removed.
+        sources: as in :func:`build`.
+        progress: show progress bars.
+
+    Returns:
+        By name: ``incomplete`` with rules mined from what is left, ``complete`` with the removed
+        facts and rules mined from all, and ``validation``, incomplete with other questions.
+
+    Raises:
+        ConfigError: a setting out of range.
+        EmptyDataError: no fact can be inferred from the others.
+    """
+    settings = RuleQASettings.joined(missing_settings(graph), changes or {})
+    check_settings("the dataset", graph, settings, seed, "test")
+    complete = complete_facts(graph)
+    proving = mine(complete, settings, progress=progress)
+    rows = inferable_rows(complete, proving, settings.num_queries, seed=seed, progress=progress)
+    made, left = dict[str, RuleQADataset](), None
+    for name in ("incomplete", "complete", "validation"):
+        parts = without(graph, complete, rows, name)
+        if name != "complete" and left is None:
+            left = mine(parts.train, settings, progress=progress)
+        words = Verbalizer(parts)
+        test, train = (
+            queries_from_facts(parts.splits[split], words, split, complete)
+            for split in ("test", "valid")
+        )
+        described = {
+            "graph": graph.name,
+            "graph_fingerprint": graph.fingerprint,
+            "variant": f"missing-{name}",
+            "splits": f"{len(rows):,} facts removed, a fifth asked in tests, a fifth in validation",
+        }
+        rules = proving if name == "complete" or left is None else left
+        given = parts, settings, rules, (test, train), described, seed, sources
+        made[name] = _assembled(None, *given, proving=proving, progress=progress)
+    return made
+
+
+def _assembled(
+    name: str | None,
+    graph: KnowledgeGraph,
+    settings: RuleQASettings,
+    rules: RuleBank,
+    asked: tuple[list[Query], list[Query]],
+    described: Mapping[str, str],
+    seed: int,
+    sources: Sequence[Document],
+    *,
+    proving: RuleBank | None = None,
+    progress: bool,
+) -> RuleQADataset:
+    """The dataset of test and training queries over the training facts of a graph.
+
+    Args:
+        name: of a benchmark.
+        graph: whose splits are as the queries need them.
+        settings: the choices.
+        rules: the rule bank.
+        asked: test and training queries.
+        described: what the settings of the dataset state besides.
+        seed: of what is drawn.
+        sources: as in :func:`build`.
+        proving: rules whose documents are judged, for the first answer of each query; those of the
+            bank, for every answer, when None.
+        progress: show progress bars.
+    """
+    (full, train), variant = asked, described["variant"]
+    base, words = name or described["graph"], Verbalizer(graph)
     facts = graph.train
     if settings.corpus == "train+valid":
         facts = joined((facts, graph.valid), "train")
@@ -112,7 +191,7 @@ def build(
     halves = fine_tuning_halves(train, rules, full, random)
     judges = rules if proving is None else proving
     oracle = Oracle(graph, facts, corpus, judges, settings.oracle_rules, progress=progress)
-    queries, qrels = {"test": full}, {"test": oracle.qrels(_wanted(full, proving))}
+    queries, qrels = {"test": full}, {"test": oracle.qrels(_judged(full, proving))}
     pool = [
         query
         for query in full
@@ -129,7 +208,7 @@ def build(
     else:
         limits = {"f_r": settings.pairs_per_query, "f_g": None}
         for (split, limit), half in zip(limits.items(), halves, strict=True):
-            qrels[split] = oracle.qrels(_wanted(half, proving), limit=limit)
+            qrels[split] = oracle.qrels(_judged(half, proving), limit=limit)
             # F_R is made of query-document pairs: a query without an oracle document gives none.
             queries[split] = [q for q in half if split == "f_g" or q.id in qrels[split]]
     dataset = RuleQADataset(
@@ -150,7 +229,7 @@ def build(
     return dataset
 
 
-def _wanted(queries: Sequence[Query], proving: RuleBank | None) -> Sequence[Query]:
+def _judged(queries: Sequence[Query], proving: RuleBank | None) -> Sequence[Query]:
     """The queries whose documents are judged: for a missing fact alone, where one is missing."""
     if proving is None:
         return queries

@@ -15,7 +15,7 @@ from rulerag.errors import DataError, DataFormatError
 from rulerag.io import read_json, to_json
 from rulerag.ruleqa.ceilings import CEILINGS
 from rulerag.ruleqa.dataset import RuleQADataset
-from rulerag.ruleqa.settings import GRAPHS, VARIANTS
+from rulerag.ruleqa.settings import GRAPHS, MISSING_VARIANTS, VARIANTS
 
 
 def card_files(dataset: RuleQADataset, command: str) -> dict[str, Iterable[str]]:
@@ -42,7 +42,7 @@ def card_files(dataset: RuleQADataset, command: str) -> dict[str, Iterable[str]]
         "card",
         dataset=dataset,
         base=base,
-        asks=VARIANTS[variant],
+        asks={**VARIANTS, **MISSING_VARIANTS}[variant],
         command=command,
         program=command.partition(" build")[0],
         configs={**single, "qrels": judged},

@@ -107,15 +107,15 @@ def without(graph: KnowledgeGraph, facts: FactTable, rows: Longs, variant: str) 
         graph: the complete graph.
         facts: its facts, as one table.
         rows: those that are removed, in a random order.
-        variant: ``missing``; ``missing-validation``, whose test questions are those for
-            validation; ``missing-complete``, from which nothing is removed.
+        variant: ``incomplete``; ``validation``, whose test questions are those for validation;
+            ``complete``, from which nothing is removed.
     """
     fifth = len(rows) // 5
     test, valid, train = np.split(rows, [fifth, 2 * fifth])
-    if variant == "missing-validation":
+    if variant == "validation":
         test = valid
     left = np.ones(len(facts), dtype=bool)
-    left[rows] = variant == "missing-complete"
+    left[rows] = variant == "complete"
     splits = {
         "train": facts.select(left, "train"),
         "valid": facts.select(np.sort(train), "valid"),

@@ -85,27 +85,20 @@ BENCHMARKS = {
     ),
 }
 
-# Questions whose fact is missing: AMIE's thresholds are those of BRINK (arXiv:2508.08344).
-MISSING = {
-    "amie": RuleQASettings(
-        num_queries=5000,
-        miner="amie",
-        max_atoms=4,
-        min_support=1,
-        min_confidence=0.4,
-        min_standard_confidence=0.3,
-        min_head_coverage=0.1,
-        oracle_rules=100_000,
-        pairs_per_query=3,
-    ),
-    "tlogic": RuleQASettings(
-        num_queries=5000,
-        miner="tlogic",
-        min_confidence=0.3,
-        oracle_rules=100_000,
-        pairs_per_query=3,
-    ),
+# Questions whose fact is missing; every rule that proves it is judged by, and three pairs of a
+# question are trained on. AMIE's thresholds are those of BRINK (arXiv:2508.08344).
+_PROOFS = RuleQASettings(
+    num_queries=5000, miner="tlogic", min_confidence=0.3, oracle_rules=100_000, pairs_per_query=3
+)
+_BRINK = {
+    "miner": "amie",
+    "max_atoms": 4,
+    "min_support": 1,
+    "min_confidence": 0.4,
+    "min_standard_confidence": 0.3,
+    "min_head_coverage": 0.1,
 }
+MISSING = {"tlogic": _PROOFS, "amie": RuleQASettings.joined(_PROOFS, _BRINK)}
 
 _STATIC = RuleQASettings(
     num_queries=1000, miner="amie", max_atoms=3, min_confidence=0.1, oracle_rules=30, num_rules=5000
@@ -148,9 +141,11 @@ VARIANTS = {
     "test": "questions about the test facts",
     "validation": "questions about the validation facts, for tuning",
     "degenerate": "the test questions, turned into questions that the corpus answers directly",
-    "missing": "questions for facts that rules infer and no document states",
-    "missing-validation": "such questions, for tuning",
-    "missing-complete": "such questions, of which the documents state the answers too",
+}
+MISSING_VARIANTS = {
+    "missing-incomplete": "questions for facts that rules infer and no document states",
+    "missing-complete": "questions for facts that rules infer, which documents state as well",
+    "missing-validation": "questions for facts that rules infer and no document states, for tuning",
 }
 
 

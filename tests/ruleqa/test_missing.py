@@ -13,7 +13,7 @@ from rulerag.errors import DataError, EmptyDataError
 from rulerag.kg import KnowledgeGraph
 from rulerag.kg.grounding import TableIndex
 from rulerag.kg.grounding.joins import RulePlans
-from rulerag.ruleqa.builder import build, mine
+from rulerag.ruleqa.builder import build_missing, mine
 from rulerag.ruleqa.check import check_leakage
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.ruleqa.missing import complete_facts, inferable_rows
@@ -31,8 +31,7 @@ def graph() -> KnowledgeGraph:
 
 @pytest.fixture(scope="module")
 def made(graph: KnowledgeGraph) -> dict[str, RuleQADataset]:
-    names = ("missing", "missing-validation", "missing-complete")
-    return {name: build(None, graph, variant=name, changes=CHANGES) for name in names}
+    return build_missing(graph, changes=CHANGES)
 
 
 def stated(dataset: RuleQADataset, query: Query) -> set[str]:
@@ -42,7 +41,7 @@ def stated(dataset: RuleQADataset, query: Query) -> set[str]:
 
 
 def test_the_fact_is_gone_and_a_rule_still_infers_it(made: dict[str, RuleQADataset]) -> None:
-    dataset, complete = made["missing"], made["missing-complete"]
+    dataset, complete = made["incomplete"], made["complete"]
     assert len(dataset.queries["test"]) == 12 and not dataset.prediction
     facts = KnowledgeGraph.from_facts([f for d in dataset.corpus for f in d.facts]).train
     plans = RulePlans(list(complete.rules), TableIndex(facts))
@@ -60,7 +59,7 @@ def test_the_fact_is_gone_and_a_rule_still_infers_it(made: dict[str, RuleQADatas
 def test_variants_ask_the_same_or_others_and_training_shares_none(
     made: dict[str, RuleQADataset],
 ) -> None:
-    one, valid, whole = made.values()
+    one, whole, valid = made.values()
     assert one.queries["test"] == whole.queries["test"]
     assert len(whole.corpus) == len(one.corpus) + 60 and len(valid.corpus) == len(one.corpus)
     asked = [
@@ -73,7 +72,7 @@ def test_variants_ask_the_same_or_others_and_training_shares_none(
 
 def test_relations_and_answers_take_turns(graph: KnowledgeGraph) -> None:
     facts = complete_facts(graph)
-    rules = mine(facts, replace_settings())
+    rules = mine(facts, MISSING["amie"].model_copy(update=CHANGES))
     rows = inferable_rows(facts, rules, 12, seed=0).tolist()
     assert rows != inferable_rows(facts, rules, 12, seed=1).tolist()
     relations = Counter(facts.fact(row).relation for row in rows)
@@ -82,13 +81,9 @@ def test_relations_and_answers_take_turns(graph: KnowledgeGraph) -> None:
     assert set(answers.values()) == {1}
 
 
-def replace_settings() -> object:
-    return MISSING["amie"].model_copy(update=CHANGES)
-
-
 def test_dated_facts_are_inferred_from_earlier_ones() -> None:
     graph = World.generate(1500, kind="temporal", seed=1).graph
-    dataset = build(None, graph, variant="missing", changes={"num_queries": 50})
+    dataset = build_missing(graph, changes={"num_queries": 50})["incomplete"]
     for query in dataset.queries["test"]:
         judged = [dataset.documents[i] for i in dataset.qrels("test")[query.id]]
         assert judged and all(one.timestamp < query.timestamp for one in judged)
@@ -96,7 +91,7 @@ def test_dated_facts_are_inferred_from_earlier_ones() -> None:
 
 
 def test_what_is_stated_or_has_no_proof_is_found(made: dict[str, RuleQADataset]) -> None:
-    dataset = made["missing"]
+    dataset = made["incomplete"]
     query = next(q for q in dataset.queries["test"] if len(q.answers) > 1)
     turned = replace(query, answers=query.answers[::-1])
 
@@ -110,7 +105,7 @@ def test_what_is_stated_or_has_no_proof_is_found(made: dict[str, RuleQADataset])
         check_leakage(changed([query], {}))
     lonely = KnowledgeGraph.from_facts([(f"a{n}", "r", f"b{n}") for n in range(30)])
     with pytest.raises(EmptyDataError, match="none of 30 facts can be inferred"):
-        build(None, lonely, variant="missing")
+        build_missing(lonely)
 
 
 def test_the_command_writes_three_folders(

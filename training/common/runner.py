@@ -69,10 +69,8 @@ def begin_run(
         if importlib.util.find_spec(package) is None:
             extra = None if package in settings.report_to else "train"
             raise MissingDependencyError(package, extra)
-    world: int | str | None = processes.world if fixed_processes else None
-    if processes.sharded:
-        world = f"{world} sharding"
-    return processes.first(partial(RunFolder.begun, settings, world))
+    world = f"{processes.world} sharding" if processes.sharded else processes.world
+    return processes.first(partial(RunFolder.begun, settings, world if fixed_processes else None))
 
 
 def write_card(file: Path, metrics: Mapping[str, Any], **facts: Any) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.indexes import StaticIndex
-from rulerag.mining.runtime import compiled, doubled, int64
+from rulerag.mining.runtime import compiled, doubled, inlined, int64
 
 
 @compiled
@@ -68,6 +68,27 @@ def grown(table: Longs) -> Longs:
     return larger
 
 
+@inlined
+def counted(table: Longs, used: int, key: int, fact: int) -> tuple[Longs, int]:
+    """Count a key once for each fact: the table, and how many keys it holds."""
+    slot = slot_of(table[0], key)
+    if table[0, slot] < 0:
+        table[0, slot], table[1, slot], table[2, slot] = key, 1, fact
+        used += 1
+        if 2 * used > table.shape[1]:
+            table = grown(table)
+    elif table[2, slot] != fact:
+        table[2, slot] = fact
+        table[1, slot] += 1
+    return table, used
+
+
+@inlined
+def turned(directed: int, half: int) -> int:
+    """A directed relation read from its other end; ``half`` relations have names."""
+    return int64(directed + half if directed < half else directed - half)
+
+
 @compiled
 def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> tuple[int, Longs]:
     """Write the keys of all two-atom bodies from x to y, some of them twice.
@@ -97,9 +118,7 @@ def _fact_bodies(index: StaticIndex, head: int, x: int, y: int, keys: Longs) -> 
             keys = doubled(keys)
         for p in range(starts[near], starts[near + 1]):
             for q in range(starts[far], starts[far + 1]):
-                back = relation[q]
-                half = index.num_relations
-                second = back + half if back < half else back - half
+                second = turned(relation[q], index.num_relations)
                 keys[found] = int64(relation[p]) * directed + second
                 found += 1
     own = seek(target, bounds[x], bounds[x + 1], y)
@@ -127,19 +146,11 @@ def count_bodies(index: StaticIndex, head: int) -> Longs:
     """
     table = np.full((3, 1024), -1, np.int64)
     buffer = np.empty(1024, np.int64)
-    used = 0
+    used = int64(0)
     for fact in range(index.relation_bounds[head], index.relation_bounds[head + 1]):
         found, buffer = _fact_bodies(index, head, index.source[fact], index.target[fact], buffer)
         for i in range(found):
-            slot = slot_of(table[0], buffer[i])
-            if table[0, slot] < 0:
-                table[0, slot], table[1, slot], table[2, slot] = buffer[i], 1, fact
-                used += 1
-                if 2 * used > table.shape[1]:
-                    table = grown(table)
-            elif table[2, slot] != fact:
-                table[2, slot] = fact
-                table[1, slot] += 1
+            table, used = counted(table, used, buffer[i], fact)
     return table
 
 

@@ -51,7 +51,7 @@ class AmieSettings(RunOptions):
         min_head_coverage: least ``support / facts of the head``, a fraction.
         min_pca_confidence: least PCA confidence, a fraction.
         min_standard_confidence: least standard confidence, a fraction.
-        threads: threads for bodies of two atoms.
+        threads: threads for bodies of two and three atoms.
         skyline: drop a rule unless its PCA confidence is greater than that of each closed rule with
             fewer of its body atoms (AMIE's default).
         min_head_size: least facts of a head relation (AMIE's default: 100).

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.amie.candidates import Shape
-from rulerag.mining.amie.kernels import grown, seek, slot_of
+from rulerag.mining.amie.kernels import counted, seek, turned
 from rulerag.mining.indexes import StaticIndex
 from rulerag.mining.runtime import compiled, doubled, int64
 
@@ -87,21 +87,6 @@ def _has(keys: Longs, key: int) -> bool:
 
 
 @compiled
-def _counted(table: Longs, used: int, key: int, fact: int) -> tuple[Longs, int]:
-    """Count a key once for each fact, in a table as that of :func:`count_bodies`."""
-    slot = slot_of(table[0], key)
-    if table[0, slot] < 0:
-        table[0, slot], table[1, slot], table[2, slot] = key, 1, fact
-        used += 1
-        if 2 * used > table.shape[1]:
-            table = grown(table)
-    elif table[2, slot] != fact:
-        table[2, slot] = fact
-        table[1, slot] += 1
-    return table, used
-
-
-@compiled
 def count_short_bodies(
     index: StaticIndex, out: Outgoing, head: int, beside: Longs, paths: Longs
 ) -> Longs:
@@ -125,7 +110,7 @@ def count_short_bodies(
     table = np.full((3, 1024), -1, np.int64)
     used = int64(0)
     near = np.empty(directed, np.int64)
-    mine = np.empty(directed, np.int64)
+    fitting = np.empty(directed, np.int64)
     for fact in range(index.relation_bounds[head], index.relation_bounds[head + 1]):
         x, y = index.source[fact], index.target[fact]
         count = int64(0)
@@ -138,13 +123,13 @@ def count_short_bodies(
             for j in range(i + 1, count):
                 for k in range(j + 1, count):
                     key = ((Shape.TRIPLE * directed + near[i]) * directed + near[j]) * directed
-                    table, used = _counted(table, used, key + near[k], fact)
+                    table, used = counted(table, used, key + near[k], fact)
             for e in range(out.twin_starts[x], out.twin_starts[x + 1]):
                 key = (Shape.TWIN_SUBJECT * directed * directed + out.twins[e]) * directed
-                table, used = _counted(table, used, key + near[i], fact)
+                table, used = counted(table, used, key + near[i], fact)
             for e in range(out.twin_starts[y], out.twin_starts[y + 1]):
                 key = (Shape.TWIN_OBJECT * directed * directed + out.twins[e]) * directed
-                table, used = _counted(table, used, key + near[i], fact)
+                table, used = counted(table, used, key + near[i], fact)
         # Neighbours z that x and y share: the shorter list of them is walked.
         swap = bounds[x + 1] - bounds[x] > bounds[y + 1] - bounds[y]
         a = y if swap else x
@@ -159,34 +144,32 @@ def count_short_bodies(
             one = j if swap else i  # the pair (x, z)
             two = i if swap else j  # the pair (y, z)
             for q in range(starts[two], starts[two + 1]):
-                back = relation[q]
-                last = int64(back + half if back < half else back - half)
+                last = turned(relation[q], half)
                 fit = int64(0)
                 for p in range(starts[one], starts[one + 1]):
                     if _has(paths, relation[p] * directed + last):
-                        mine[fit] = relation[p]
+                        fitting[fit] = relation[p]
                         fit += 1
                 for p in range(fit):
                     for k in range(count):
-                        key = (Shape.TRIANGLE * directed + mine[p]) * directed + last
-                        table, used = _counted(table, used, key * directed + near[k], fact)
+                        key = (Shape.TRIANGLE * directed + fitting[p]) * directed + last
+                        table, used = counted(table, used, key * directed + near[k], fact)
                     for k in range(p + 1, fit):
-                        key = (Shape.TWIN_FIRST * directed + mine[p]) * directed + mine[k]
-                        table, used = _counted(table, used, key * directed + last, fact)
+                        key = (Shape.TWIN_FIRST * directed + fitting[p]) * directed + fitting[k]
+                        table, used = counted(table, used, key * directed + last, fact)
             for p in range(starts[one], starts[one + 1]):
                 first = int64(relation[p])
                 fit = int64(0)
                 for q in range(starts[two], starts[two + 1]):
-                    back = relation[q]
-                    last = int64(back + half if back < half else back - half)
+                    last = turned(relation[q], half)
                     if _has(paths, first * directed + last):
-                        mine[fit] = last
+                        fitting[fit] = last
                         fit += 1
                 for q in range(fit):
                     for k in range(q + 1, fit):
-                        low, high = min(mine[q], mine[k]), max(mine[q], mine[k])
+                        low, high = min(fitting[q], fitting[k]), max(fitting[q], fitting[k])
                         key = (Shape.TWIN_LAST * directed + first) * directed + low
-                        table, used = _counted(table, used, key * directed + high, fact)
+                        table, used = counted(table, used, key * directed + high, fact)
     return table
 
 
@@ -354,7 +337,7 @@ def count_long_paths(
         end = place[d]
         if end < 0:
             continue
-        third = d + half if d < half else d - half
+        third = turned(d, half)
         for q in range(prefixes.shape[0]):
             count = int64(0)
             for digit in range(digits):

@@ -6,7 +6,7 @@ import numpy as np
 
 from rulerag.arrays import Ints, Longs
 from rulerag.mining.amie.candidates import Shape
-from rulerag.mining.amie.kernels import next_equal, seek
+from rulerag.mining.amie.kernels import next_equal, seek, turned
 from rulerag.mining.amie.three_atom_kernels import Outgoing, group_of
 from rulerag.mining.indexes import StaticIndex
 from rulerag.mining.runtime import compiled, doubled, int64
@@ -18,10 +18,10 @@ def _share(index: StaticIndex, one: int, two: int) -> bool:
     if one < 0 or two < 0:
         return False
     starts = index.group_starts
-    i, _ = next_equal(
+    i, j = next_equal(
         index.target, starts[one], starts[one + 1], index.target, starts[two], starts[two + 1]
     )
-    return bool(i < starts[one + 1] and _ < starts[two + 1])
+    return bool(i < starts[one + 1] and j < starts[two + 1])
 
 
 @compiled
@@ -49,14 +49,13 @@ def _ends(
         lead: the entity's group of the relation that is read first.
         seen: int64 array of shape (N + 1,), marks; the last entry is the last mark given.
     """
-    half = index.num_relations
     starts, target = index.group_starts, index.target
     one, two, three = body[0], body[1], body[2]
     v = index.group_source[lead]
     size = 0
     if shape == Shape.TRIANGLE:
         first = group_of(out, v, one)
-        back = two + half if two < half else two - half
+        back = turned(two, index.num_relations)
         for k in range(starts[lead], starts[lead + 1]):
             size += _share(index, first, group_of(out, target[k], back))
     elif shape == Shape.TWIN_SUBJECT:
