@@ -21,7 +21,7 @@ _NO_CODE = {
 
 BUDGETS = {
     "rulerag/assembly": 780,
-    "rulerag/candidates": 1_700,
+    "rulerag/candidates": 1_715,
     "rulerag/cli": 2_190,
     "rulerag/composition": 570,
     "rulerag/data": 120,
@@ -43,7 +43,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_500,
-    "tests": 32_450,
+    "tests": 32_480,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

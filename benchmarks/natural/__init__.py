@@ -1,1 +1,1 @@
-"""RuleQA in prose: rules against no rules, and what a linker makes of the questions."""
+"""RuleQA in prose, and its questions in other words."""

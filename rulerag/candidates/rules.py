@@ -14,7 +14,7 @@ from rulerag.candidates.facts import CorpusFacts
 from rulerag.composition import check_choice, register
 from rulerag.errors import ConfigError
 from rulerag.io import fingerprint_object
-from rulerag.kg.grounding import RulePlans
+from rulerag.kg.grounding import MAX_ROWS, RulePlans, noisy_or_exponents
 from rulerag.mining.inference import StaticInference, TemporalInference
 from rulerag.rules import Atom, Rule, RuleBank
 from rulerag.types import Support
@@ -34,7 +34,8 @@ class Rules(FactScorer):
     """What the rules of a bank lead to, as link prediction applies them.
 
     Static facts are completed by :class:`~rulerag.mining.inference.StaticInference`, dated ones
-    forecast by :class:`~rulerag.mining.inference.TemporalInference`.
+    forecast by :class:`~rulerag.mining.inference.TemporalInference`. Where a static rule has three
+    body atoms or more, rules are grounded from each subject instead, with the same scores.
 
     Args:
         facts: the facts.
@@ -78,8 +79,11 @@ class Rules(FactScorer):
         columns: tuple[Longs, ...] = subject[known], asked
         if self.facts.is_dated:
             columns = *columns, np.full(len(known), self.facts.now(time), np.int64)
-        found: Candidates = self._inference.candidates(*columns)
-        each = [found.of(number) for number in range(len(known))]
+        if self._is_long:
+            each: list[Any] = [self._joined(relation, one) for one in subject[known].tolist()]
+        else:
+            found: Candidates = self._inference.candidates(*columns)
+            each = [found.of(number) for number in range(len(known))]
         entity = np.unique(np.concatenate([np.zeros(0, np.int64), *(one for one, _ in each)]))
         entity = entity.astype(np.int64)
         score = np.zeros((len(subject), len(entity)))
@@ -87,11 +91,30 @@ class Rules(FactScorer):
             score[line, np.searchsorted(entity, candidates)] = values
         return entity, score
 
+    @cached_property
+    def _is_long(self) -> bool:
+        return not self.facts.is_dated and any(len(rule.body) > 2 for rule in self.bank)
+
+    def _joined(self, relation: int, subject: int) -> tuple[Longs, Doubles]:
+        """What the rules lead to from one subject, each rule once, and the joined confidences."""
+        rules, plans = self._plans(relation, None)
+        found = plans.ground(self.facts.names[subject])
+        pairs = np.unique(found.answer * max(len(rules), 1) + found.rule)
+        answers, rule = np.divmod(pairs, max(len(rules), 1))
+        weights = np.array([one.ranking_confidence for one in rules])[rule]
+        entity, line = np.unique(answers, return_inverse=True)
+        score = np.zeros(len(entity))
+        if self.aggregate == "max":
+            np.maximum.at(score, line, weights)
+            return entity, score
+        np.add.at(score, line, noisy_or_exponents(weights))
+        return entity, -np.expm1(-score)
+
     def support(self, relation: int, time: int, subject: int, entity: int) -> tuple[Support, ...]:
         """The most confident rules that lead to the candidate, each with a grounding."""
         if subject < 0:
             return ()
-        rules, _ = self._plans(relation)
+        rules, _ = self._plans(relation, _TRIED)
         found = self.last(self._grounded, relation, time, subject)
         fits = np.flatnonzero(found.answer == entity)
         if found.latest is not None:  # of one rule the latest grounding is told
@@ -108,22 +131,23 @@ class Rules(FactScorer):
 
     def _grounded(self, relation: int, time: int, subject: int) -> GroundingTable:
         before = self.facts.now(time) if self.facts.is_dated else None
-        return self._plans(relation)[1].ground(self.facts.names[subject], before)
+        return self._plans(relation, _TRIED)[1].ground(self.facts.names[subject], before)
 
-    def _plans(self, relation: int) -> tuple[list[Rule], RulePlans]:
-        if relation not in self._planned:
+    def _plans(self, relation: int, most: int | None) -> tuple[list[Rule], RulePlans]:
+        if (relation, most) not in self._planned:
             rules = self.bank.for_head(self.facts.table.relations.names[relation])
-            best = sorted(rules, key=lambda rule: -rule.ranking_confidence)[:_TRIED]
+            best = sorted(rules, key=lambda rule: -rule.ranking_confidence)[:most]
             asked = best
             if self.facts.forward is not None:  # what is known is the object of the head
                 heads = [Atom(one.head.relation, one.head.object, one.head.subject) for one in best]
                 asked = [replace(r, head=head) for r, head in zip(best, heads, strict=True)]
             index = (self.facts.forward or self.facts).index
-            self._planned[relation] = best, RulePlans(asked, index, max_rows=_MAX_ROWS)
-        return self._planned[relation]
+            rows = _MAX_ROWS if most else 10 * MAX_ROWS
+            self._planned[relation, most] = best, RulePlans(asked, index, max_rows=rows)
+        return self._planned[relation, most]
 
     @cached_property
-    def _planned(self) -> dict[int, tuple[list[Rule], RulePlans]]:
+    def _planned(self) -> dict[tuple[int, int | None], tuple[list[Rule], RulePlans]]:
         return {}
 
     @cached_property

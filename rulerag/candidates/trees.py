@@ -81,6 +81,8 @@ def grow_trees(
     if wanted.all() or not wanted.any():
         return None
     numbers = _numbers(floor, facts, asked, odds, tops)
+    # A scorer that failed every question is missing everywhere, which cannot be cut into bins.
+    numbers[:, np.isnan(numbers).all(axis=0)] = 0.0
     return HistGradientBoostingClassifier(**_TREES).fit(numbers, wanted)
 
 

@@ -188,8 +188,10 @@ def test_trees_order_the_likeliest_and_the_others_stay_behind() -> None:
     assert (np.diff(found.score) <= 0).all()
     assert none.entities == [] and some.entities[0] == "o01"
     # One that fails is missing to the trees, and the rest still answers.
-    broken = LearnedScorer(facts, [Broken(facts), MostFrequent(facts)], examples=asked)
+    joined = [Broken(facts), RelationPrior(facts), MostFrequent(facts)]
+    broken = LearnedScorer(facts, joined, examples=asked)
     assert broken.score([asked[0]])[0].entities[0] == "o00"
+    assert broken.learned.trees is not None
 
 
 def test_places_go_to_candidates_and_say_why(documents: list[Document], facts: CorpusFacts) -> None:

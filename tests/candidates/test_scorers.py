@@ -105,6 +105,27 @@ def test_a_rule_is_named_with_the_documents_of_its_facts() -> None:
     assert (reason.why, reason.document_ids) == ("born in", ("d1", "d0"))
 
 
+@pytest.mark.parametrize("aggregate", ["noisy-or", "max"])
+def test_rules_of_three_body_atoms_are_applied_and_change_no_other_score(aggregate: str) -> None:
+    quality = RuleQuality(confidence=0.5, pca_confidence=0.5)
+    short = scorers(facts_of(SONGS))[-1]
+    assert isinstance(short, Rules)
+    walk = (Atom("genre", "?x", "?g"), Atom("genre", "?z", "?g"), Atom("label", "?z", "?y"))
+    long = Rule(Atom("signed", "?x", "?y"), walk, quality=quality)
+    facts = facts_of([*SONGS, ("parker", "signed", "dial")])
+    asked = [ask(name, "label") for name in ("dylan", "baez", "davis", "coltrane", "x")]
+    before = Rules(facts, short.bank, aggregate=aggregate).score(asked)
+    scorer = Rules(facts, RuleBank([*short.bank, long]), aggregate=aggregate)
+    for one, other in zip(before, scorer.score(asked), strict=True):
+        assert dict(zip(one.entities, one.score, strict=True)) == pytest.approx(
+            dict(zip(other.entities, other.score, strict=True))
+        )
+    (found,) = scorer.score([ask("dylan", "signed")])
+    assert found.entities == ["vanguard"] and found.score.tolist() == pytest.approx([0.5])
+    (subject,) = scorer.over(facts.reversed).score([ask("columbia", "^signed")])
+    assert set(subject.entities) == {"davis", "coltrane"}
+
+
 def test_counts_follow_the_time_of_the_question() -> None:
     rows = [("a", "r", "x", 1), ("a", "r", "x", 2), ("a", "r", "y", 3), ("b", "r", "z", 3)]
     facts, asked = facts_of(rows), [ask("a", "r", 4), ask("a", "r", 3)]

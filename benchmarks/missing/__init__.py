@@ -1,0 +1,1 @@
+"""Systems side by side on questions whose fact is missing (``python -m benchmarks.missing``)."""
