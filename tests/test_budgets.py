@@ -30,10 +30,10 @@ BUDGETS = {
     "rulerag/extraction": 1_130,
     "rulerag/generation": 3_340,
     "rulerag/integrations": 690,
-    "rulerag/kg": 3_290,
+    "rulerag/kg": 3_405,
     "rulerag/linking": 3_110,
     "rulerag/mining": 3_715,
-    "rulerag/models": 440,
+    "rulerag/models": 455,
     "rulerag/parallel": 200,
     "rulerag/retrieval": 4_390,
     "rulerag/ruleqa": 2_050,
@@ -42,8 +42,8 @@ BUDGETS = {
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_680,
-    "benchmarks": 8_500,
-    "tests": 32_480,
+    "benchmarks": 8_510,
+    "tests": 32_560,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -20,6 +20,8 @@ from rulerag.types import Answer, Document, GenerationRequest, Query
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Of the proofs that are taken away."""
+FEW = 5
+"""So many documents are read where answers are explained: each of their subsets is tried."""
 
 
 def proofs(dataset: RuleQADataset, rules: RuleBank, queries: Sequence[Query]) -> list[Longs]:
@@ -32,9 +34,9 @@ def proofs(dataset: RuleQADataset, rules: RuleBank, queries: Sequence[Query]) ->
         if query.relation not in plans:
             plans[query.relation] = RulePlans(rules.for_head(query.relation), index)
         found = plans[query.relation].ground(query.subject, query.timestamp)
-        names = (facts.entities.names[one] for one in found.answer.tolist())
-        right = [labels.get(name, name) == query.answers[0] for name in names]
-        rows = found.rows[np.array(right, dtype=bool)]
+        names = [facts.entities.names[one] for one in np.unique(found.answer)]
+        right = [facts.entities.id(n) for n in names if labels.get(n, n) == query.answers[0]]
+        rows = found.rows[np.isin(found.answer, right)]
         made.append(np.where(rows >= 0, owner[rows], -1))
     return made
 
@@ -104,7 +106,7 @@ def explained(
         asked: how many questions are asked to find them.
     """
     dataset = facts.dataset("incomplete")
-    system = pipeline_of(row, choice, dataset)
+    system = pipeline_of(row, choice, dataset, FEW)
     records = system.answer(drawn(dataset, asked))
     right = [one for one in records if one.text == one.query.answers[0]][:most]
     labels = dataset.labels["entities"]

@@ -99,14 +99,17 @@ def drawn(dataset: RuleQADataset, most: int) -> list[Query]:
 
 
 def pipeline_of(
-    row: Mapping[str, Any], choice: Mapping[str, Any], dataset: RuleQADataset
+    row: Mapping[str, Any],
+    choice: Mapping[str, Any],
+    dataset: RuleQADataset,
+    top_k: int = TOP_K,
 ) -> RuleRAGPipeline:
-    """The system of a row, ten documents a question."""
+    """The system of a row, which reads so many documents."""
     settings = row.get("settings", {})
     config = method(row["method"], static=not dataset.calendar).without("expected").to_dict()
     if "retriever" in settings:
         config.pop("retriever")
-    for changes in (settings, choice, {"top_k": TOP_K}):
+    for changes in (settings, choice, {"top_k": top_k}):
         config = merged_values(config, changes)
     if config["generator"]["type"] != "huggingface":
         config["generator"]["max_candidates"] = _LONGEST

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks.common.plotting import COLORS, pyplot
 from benchmarks.common.results import percent
 from benchmarks.missing.proofs import SHARES
@@ -40,15 +42,9 @@ def _sizes(found: Sequence[Made]) -> str:
     for made in found:
         one = made["sizes"]
         numbers = ("facts", "removed", "questions", "training", "relations", "rules", "rules_left")
-        rows.append(
-            [
-                made["graph"],
-                *(f"{one[key]:,}" for key in numbers),
-                one["answers"],
-                percent(one["alone"]),
-                _PAPER.get(made["graph"], "–"),
-            ]
-        )
+        counts = [f"{one[key]:,}" for key in numbers]
+        rest = [f"{one['answers']:.1f}", percent(one["alone"]), _PAPER.get(made["graph"], "–")]
+        rows.append([made["graph"], *counts, *rest])
     return markdown_table(heads, rows, "l" + "r" * 10)
 
 
@@ -93,7 +89,7 @@ def _graph(made: Made) -> str:
             + [percent(left[key][0]) if left[key] else "–" for key in ("any", "f1", "easy")]
             + [_interval(left["hard"]), _interval(left["alone"]), hhr]
             + ["" if title == _OURS else f"{p_values[title]:.4f}"]
-            + [percent(one["complete"]["hard"][0]), one["inferred"], one["seconds"]]
+            + [percent(one["complete"]["hard"][0]), str(one["inferred"]), f"{one['seconds']:.0f}"]
         )
     return markdown_table(heads, rows, "l" + "r" * 11)
 
@@ -111,33 +107,18 @@ def _explained(found: Sequence[Made]) -> str:
     rows = []
     for made in found:
         for title, one in made["explained"].items():
-            sets = one["explained"]
-            if not sets:
-                rows.append([made["graph"], title, one["right"], 0, *["–"] * 5])
-                continue
-            share = {
-                key: percent(sum(s[key] for s in sets) / len(sets))
-                for key in ("proof_shown", "proof", "holds_proof")
-            }
-            size = sum(len(s["documents"]) for s in sets) / len(sets)
-            calls = sum(s["calls"] for s in sets) / len(sets)
-            rows.append(
-                [
-                    made["graph"],
-                    title,
-                    one["right"],
-                    len(sets),
-                    *share.values(),
-                    f"{size:.1f}",
-                    f"{calls:.0f}",
-                ]
-            )
+            sets, shares = one["explained"], ["–"] * 5
+            if sets:
+                keys = ("proof_shown", "proof", "holds_proof")
+                shares = [percent(np.mean([s[key] for s in sets])) for key in keys]
+                shares.append(f"{np.mean([len(s['documents']) for s in sets]):.1f}")
+                shares.append(f"{np.mean([s['calls'] for s in sets]):.0f}")
+            rows.append([made["graph"], title, str(one["right"]), str(len(sets)), *shares])
     return markdown_table(heads, rows, "ll" + "r" * 7)
 
 
 def plot(found: Sequence[Made], path: Path) -> None:
     """Hits@Hard against the share of proofs that is taken away, one panel a graph."""
-    found = [made for made in found if "removal" in made]
     plt = pyplot()
     across = max(1, (len(found) + 1) // 2)
     figure, axes = plt.subplots(

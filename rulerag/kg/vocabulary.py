@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
@@ -13,7 +13,8 @@ class Vocabulary:
 
     Args:
         names: the raw names; position is the id.
-        labels: readable labels in the same order, unique; the names themselves when None.
+        labels: readable labels in the same order, unique, or what makes them when they are first
+            needed; the names themselves when None.
         aliases: what else names are called, by raw name; names that are not here are passed over.
 
     Raises:
@@ -23,23 +24,30 @@ class Vocabulary:
     def __init__(
         self,
         names: Sequence[str],
-        labels: Sequence[str] | None = None,
+        labels: Sequence[str] | Callable[[], Sequence[str]] | None = None,
         aliases: Mapping[str, tuple[str, ...]] | None = None,
     ) -> None:
         self.names = list(names)
-        self.labels = list(labels) if labels is not None else self.names
+        self._make_labels = labels if callable(labels) else None
         self._ids = {name: i for i, name in enumerate(self.names)}
         self.aliases = {n: tuple(also) for n, also in (aliases or {}).items() if n in self._ids}
         if len(self._ids) != len(self.names):
             twice = next(name for i, name in enumerate(self.names) if self._ids[name] != i)
             raise DataFormatError(f"the name {twice!r} has two ids")
-        if len(self.labels) != len(self.names):
-            raise DataFormatError(f"{len(self.labels)} labels for {len(self.names)} names")
-        if len(self._label_ids) != len(self.labels):
-            twice = next(x for i, x in enumerate(self.labels) if self._label_ids[x] != i)
-            raise DataFormatError(
-                f"two names share the label {twice!r}", hint="labels must be unique"
-            )
+        if not callable(labels):
+            self.labels = list(labels) if labels is not None else self.names
+            if len(self.labels) != len(self.names):
+                raise DataFormatError(f"{len(self.labels)} labels for {len(self.names)} names")
+            if len(self._label_ids) != len(self.labels):
+                twice = next(x for i, x in enumerate(self.labels) if self._label_ids[x] != i)
+                raise DataFormatError(
+                    f"two names share the label {twice!r}", hint="labels must be unique"
+                )
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The readable label of each name."""
+        return list(self._make_labels()) if self._make_labels is not None else self.names
 
     def __len__(self) -> int:
         return len(self.names)

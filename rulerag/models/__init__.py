@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         model_source,
     )
     from rulerag.models.gguf import SOURCE, gguf_info, is_gguf, opened_gguf, save_gguf
+    from rulerag.models.linear import with_fast_linear
     from rulerag.models.quiet import bars_on_terminals, quiet_transformers
 else:
     __getattr__ = lazy_names(__name__)

@@ -57,6 +57,7 @@ from rulerag.generation.huggingface.load import (
 )
 from rulerag.generation.prompts import Citation, Prompt, PromptTemplate
 from rulerag.io import fingerprint_object
+from rulerag.models import with_fast_linear
 from rulerag.types import Completion, GenerationRequest
 
 logger = logging.getLogger(__name__)
@@ -211,6 +212,8 @@ class HuggingFaceGenerator:
             merge = loading.quantization is None
             self.model = adapted(self.model, adapter, name, merge=merge)
             names.append(adapter_identity(adapter))
+        if isinstance(model, str | Path):  # an open one is not ours to change
+            self.model = with_fast_linear(self.model)
         self._weights = Weights(self.model, fingerprint_object(names) if all(names) else "")
 
     def _make_decoders(self) -> tuple[PackedDecoder | None, Decoder]:

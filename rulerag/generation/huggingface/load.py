@@ -30,8 +30,8 @@ class Loading(Settings):
     Args:
         device: ``auto`` (a GPU when there is one), ``cpu``, ``cuda``, ``cuda:1`` and so on.
         dtype: ``auto`` (float32 on a CPU, else as stored), ``fast`` (bfloat16 on a CPU that
-            multiplies it in hardware by AMX, else as ``auto``), ``float32``, ``bfloat16``,
-            ``float16``; 4-bit weights are multiplied in it.
+            multiplies it in hardware, by AMX or AVX-512, else as ``auto``), ``float32``,
+            ``bfloat16``, ``float16``; 4-bit weights are multiplied in it.
         quantization: None, ``4bit`` (NF4, its scales quantized again: Dettmers et al., QLoRA,
             arXiv:2305.14314, section 3) or ``8bit``, by bitsandbytes.
         local_files_only: never ask the hub.
@@ -187,7 +187,7 @@ def _cpu_dtype() -> str:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:  # other systems than Linux do not say it there
         return "float32"
-    return "bfloat16" if re.search(r"\bamx_bf16\b", flags) else "float32"
+    return "bfloat16" if re.search(r"\b(amx|avx512)_bf16\b", flags) else "float32"
 
 
 def adapted(model: Any, adapter: str | Path, base: str, *, merge: bool) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from math import gcd
 from pathlib import Path
 
@@ -118,7 +119,7 @@ def make_graph(
     given = labels or GivenLabels()
     candidates = {**raw.labels, **given.candidates}
     entities, relations = (
-        Vocabulary(names, make_labels(names, own, candidates), raw.aliases)
+        Vocabulary(names, partial(make_labels, names, own, candidates), raw.aliases)
         for names, own in ((raw.entities, entity_candidates), (raw.relations, relation_candidates))
     )
     tables = {
@@ -213,6 +214,9 @@ def _distinct(rows: Ints) -> Ints:
     if float(np.prod(sizes.astype(float))) < 2**63:
         # One number per fact: sorting numbers is several times faster than sorting rows.
         key = np.ravel_multi_index(tuple((rows - low).T), tuple(sizes.tolist()))
+        ordered = np.sort(key)
+        if not (ordered[1:] == ordered[:-1]).any():
+            return rows
         first = np.unique(key, return_index=True)[1]
     else:
         first = np.unique(rows, axis=0, return_index=True)[1]

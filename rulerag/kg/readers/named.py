@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rulerag.arrays import Ints
 from rulerag.errors import DataFormatError
-from rulerag.io import excerpt, read_lines
+from rulerag.io import excerpt, read_bytes, read_lines
 from rulerag.kg.calendar import Calendar
 from rulerag.kg.readers.dates import read_times
 from rulerag.kg.readers.detect import COLUMN_ORDERS, GraphFiles, RawGraph, is_jsonl
@@ -20,6 +21,10 @@ from rulerag.kg.readers.headers import ROLES, by_words
 from rulerag.kg.readers.integers import read_vocabularies
 from rulerag.kg.readers.tables import Facts
 
+if TYPE_CHECKING:
+    from rulerag.kg.readers.coding import CodedLines
+
+_LARGE = 1 << 21  # bytes from which compiled code is worth its loading
 _INTEGER = re.compile(r"-?\d{1,10}")
 _ISO_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -43,7 +48,11 @@ def read_named(files: GraphFiles, columns: str | None, calendar: Calendar | None
     facts = Facts(times=width - 3)
     for split, path in files.splits.items():
         columns = columns or _header(path, width)
-        facts.add(split, _records(path, width), path)
+        coded = _coded(path, width)
+        if coded is None:  # line by line, which says what is wrong with one
+            facts.add(split, _records(path, width), path)
+        else:
+            facts.add_coded(split, *coded)
     order = columns or _column_order(facts.table, files.splits["train"])
     given = read_vocabularies(files) if files.vocabularies else None
     entities, relations, ids = facts.with_ids(COLUMN_ORDERS[order], given)
@@ -52,6 +61,19 @@ def read_named(files: GraphFiles, columns: str | None, calendar: Calendar | None
         values, dates = _times(facts, calendar)
         ids = np.column_stack([ids, values[facts.table[:, 3]]])
     return RawGraph(entities, relations, facts.by_split(ids), dates, {"columns": order})
+
+
+def _coded(path: Path, width: int) -> tuple[CodedLines, Path, int] | None:
+    """A large file's lines by compiled code, with the number of the first; None where unsure."""
+    if is_jsonl(path) or path.stat().st_size < _LARGE:
+        return None
+    from rulerag.kg.readers.coding import code_lines  # loads numba
+
+    data, header = read_bytes(path).removeprefix(b"\xef\xbb\xbf"), _header(path, width) is not None
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n")
+    coded = code_lines(data[data.find(b"\n") + 1 :] if header else data, width)
+    return None if coded is None else (coded, path, 1 + header)
 
 
 def _records(path: Path, width: int) -> Iterator[tuple[int, list[str]]]:
@@ -104,14 +126,17 @@ def _column_order(table: Ints, path: Path) -> str:
     Raises:
         DataFormatError: both orders are possible; names the option ``columns``.
     """
-    first, second, third = (set(np.unique(table[:, place]).tolist()) for place in range(3))
-    hrt = second.isdisjoint(first) and second.isdisjoint(third)
-    rht = first.isdisjoint(second) and first.isdisjoint(third)
+    used = np.zeros((3, int(table[:, :3].max(initial=-1)) + 1), bool)
+    for place in range(3):
+        used[place, table[:, place]] = True
+    first, second, third = used
+    hrt = not (second & (first | third)).any()
+    rht = not (first & (second | third)).any()
     if hrt != rht:
         return "hrt" if hrt else "rht"
-    if 2 * len(second) <= len(first):
+    if 2 * second.sum() <= first.sum():
         return "hrt"
-    if 2 * len(first) <= len(second):
+    if 2 * first.sum() <= second.sum():
         return "rht"
     raise DataFormatError(
         "the order of the columns cannot be found from the names",

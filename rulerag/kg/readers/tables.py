@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from rulerag.io import excerpt
 from rulerag.kg.readers.dates import read_times
 from rulerag.kg.readers.detect import GraphFiles, RawGraph, unknown_name
 from rulerag.kg.readers.headers import ROLES, Header, find_header, find_sheet
+
+if TYPE_CHECKING:
+    from rulerag.kg.readers.coding import CodedLines
 
 
 @dataclass
@@ -69,6 +73,22 @@ class Facts:
         known = self._splits.get(split, slice(start, start))
         self._splits[split] = slice(known.start, len(self._lines))
 
+    def add_coded(self, split: str, lines: CodedLines, path: Path, first: int) -> None:
+        """Add the facts of coded lines, the first of which has that number, as :meth:`add` does."""
+        start = len(self._lines)
+        self._sources.append((start, path, None))
+        table = np.empty_like(lines.codes)
+        for known, texts, places in (
+            (self._names, lines.names, slice(0, 3)),
+            (self._times, lines.times, slice(3, None)),
+        ):
+            ids = [known.setdefault(text, len(known)) for text in texts]
+            table[:, places] = np.array(ids, np.int32)[lines.codes[:, places]]
+        self._codes.frombytes(table.tobytes())
+        numbers = np.arange(first, first + len(table), dtype=np.int32)
+        self._lines.frombytes(numbers.tobytes())
+        self._splits[split] = slice(start, len(self._lines))
+
     @property
     def table(self) -> Ints:
         """Codes of the names and of the times, an array of shape (n, 3 + times)."""
@@ -109,8 +129,9 @@ class Facts:
         facts, names = self.table[:, order], list(self._names)
         ids, both = np.empty_like(facts), []
         for kind, places in enumerate(([0, 2], [1])):
-            used, first = np.unique(facts[:, places], return_index=True)
-            own = [names[code] for code in used[np.argsort(first)]]
+            used = np.zeros(len(names), bool)  # codes follow first appearance
+            used[facts[:, places]] = True
+            own = [names[code] for code in np.flatnonzero(used)]
             both.append(own if vocabularies is None else vocabularies[kind])
             number = {str(i) if coded else name: i for i, name in enumerate(both[-1])}
             id_of = np.array([number.get(name, -1) for name in names], np.int32)

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from rulerag.composition import Settings, check_choice
 from rulerag.errors import ConfigError, MissingDependencyError, RetrievalError, RuleRAGError
-from rulerag.models import find_model, quiet_transformers
+from rulerag.models import find_model, quiet_transformers, with_fast_linear
 from rulerag.retrieval.dense.encoders.checkpoint import DPR, Checkpoint, find_checkpoint
 from rulerag.retrieval.dense.encoders.encoder import ROLES, SentenceEncoder
 
@@ -153,7 +153,7 @@ def load_encoder(
         stated = getattr(chosen, key)
         options[key] = authors[key] if stated is None else stated
     return SentenceEncoder(
-        model,
+        with_fast_linear(model),
         role=_role(checkpoint, role),
         name=checkpoint.name,
         max_length=chosen.max_length,
