@@ -27,6 +27,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 from rulerag.errors import ConfigError, PredicateError
@@ -471,7 +472,8 @@ class _Words:
         self.subject = {stem for _, stem in words[:leading]}
         self.second = "".join(stem for _, stem in words[leading : leading + 1])
         counts = {at: m for m in _COUNTS.finditer(text) for at in range(m.start(), m.end())}
-        numbers = {m.start(): _stem(m.group()) for m in matches if _stem(m.group())[0].isdigit()}
+        stems = zip(matches, (stem for _, stem in words), strict=True)
+        numbers = {match.start(): stem for match, stem in stems if stem[0].isdigit()}
         self.facts = {stem for at, stem in numbers.items() if at not in counts}
         self.times = {stem for at, stem in numbers.items() if at in counts and counts[at]["times"]}
         answer = words[0][1] if words and text[matches[0].end() :][:1] in ",.!" else ""
@@ -502,6 +504,7 @@ def _iso(match: re.Match[str]) -> str:
     return f"{int(day)} {name} {year}" if day else f"{name} {year}"
 
 
+@lru_cache(1 << 16)
 def _stem(word: str) -> str:
     """A word without case, possessive and plural; numbers without leading zeros and commas."""
     if word[0].isdigit():

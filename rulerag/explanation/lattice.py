@@ -35,6 +35,9 @@ def mask_of(indices: Iterable[int]) -> int:
 
 def indices_of(mask: int) -> tuple[int, ...]:
     """The source indices of a mask, ascending."""
+    if mask >> 512:  # a long number would be copied for each of its bits
+        data = np.frombuffer(mask.to_bytes(mask.bit_length() // 8 + 1, "little"), np.uint8)
+        return tuple(np.flatnonzero(np.unpackbits(data, bitorder="little")).tolist())
     indices = []
     while mask:
         lowest = mask & -mask

@@ -312,6 +312,10 @@ class Context:
         for source, place in enumerate(self.places):
             for document, start, end in self.units[place].spans:
                 self._of[document].append((start, end, source))
+        # The source of each document, -1 for none, where a document is left or gone as one.
+        plain = self.removal == "delete" and type(self).instead is Context.instead
+        single = plain and all(len(held) < 2 for held in self._of)
+        self._whole_ones = [h[0][2] if h else -1 for h in self._of] if single else None
         if self.removal == "replace" or any(len(held) > 1 for held in self._of):
             for document, held in zip(self.documents, self._of, strict=True):
                 if held:  # found out before the first call
@@ -352,6 +356,8 @@ class Context:
     def texts(self, kept: Sequence[int]) -> list[tuple[int, str | None]]:
         """Each document that is left, with its text where that is not the whole one."""
         there, left = frozenset(kept), list[tuple[int, str | None]]()
+        if self._whole_ones is not None:
+            return [(n, None) for n, one in enumerate(self._whole_ones) if one < 0 or one in there]
         for document, held in enumerate(self._of):
             removed = [
                 (start, end, self.instead(source, end - start, there))
