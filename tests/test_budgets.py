@@ -26,7 +26,7 @@ BUDGETS = {
     "rulerag/composition": 570,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_550,
-    "rulerag/explanation": 6_560,
+    "rulerag/explanation": 6_570,
     "rulerag/extraction": 1_130,
     "rulerag/generation": 3_340,
     "rulerag/integrations": 690,
@@ -42,7 +42,7 @@ BUDGETS = {
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_680,
-    "benchmarks": 8_510,
+    "benchmarks": 8_520,
     "tests": 32_560,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why

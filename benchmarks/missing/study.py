@@ -144,8 +144,9 @@ def _counted(name: str, dataset: RuleQADataset, queries: Sequence[Query]) -> Ite
     """The answers of a baseline that counts the facts of the whole corpus."""
     (baseline,) = (one for one in BASELINES if one.name == name)
     facts, labels = CountedFacts(dataset.corpus), dataset.labels["entities"]
+    statements = Statements(dataset.corpus)
     for query in queries:
-        known = facts.objects(query, query.subject, query.relation)
+        known = {one.object for one in statements.of(query)}
         ranked = (one.name for one in baseline.candidates(facts, query) if one.name not in known)
         best = itertools.islice(ranked, max(INFERRED))
         yield Answers.of(*((labels.get(name, name) for name in names) for names in (known, best)))

@@ -96,9 +96,8 @@ def _graph(made: Made) -> str:
 
 def _p(rows: Mapping[str, Made], title: str) -> float:
     ours, other = (rows[name]["incomplete"]["hits"] for name in (_OURS, title))
-    shared = [key for key in other if key in ours]
-    first, second = ([hits[key] for key in shared] for hits in (ours, other))
-    return paired_randomization_test(first, second) if title != _OURS else 1.0
+    both = [(int(a), int(b)) for a, b in zip(ours, other, strict=True) if "-" not in (a, b)]
+    return paired_randomization_test(*zip(*both, strict=True)) if title != _OURS else 1.0
 
 
 def _explained(found: Sequence[Made]) -> str:
