@@ -8,14 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from rulerag.composition import register
 from rulerag.kg import corpus_facts
 from rulerag.kg.grounding import TableIndex
 from rulerag.protocols import Retriever
 from rulerag.types import Document, Query, ScoredDocument
 
 
-@register("retriever", "neighbourhood")
 class NeighbourhoodRetriever:
     """The facts within some hops of a question's subject, ordered by a search for the question.
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.baselines.counts import BASELINES, CountedFacts
-from benchmarks.missing.neighbourhood import NeighbourhoodRetriever  # noqa: F401  (registered)
+from benchmarks.missing.neighbourhood import NeighbourhoodRetriever
 from benchmarks.stages.answers import entity_names
 from rulerag.arrays import Doubles
 from rulerag.assembly import make_pipeline, method
@@ -107,13 +107,14 @@ def pipeline_of(
     """The system of a row, which reads so many documents."""
     settings = row.get("settings", {})
     config = method(row["method"], static=not dataset.calendar).without("expected").to_dict()
-    if "retriever" in settings:
-        config.pop("retriever")
     for changes in (settings, choice, {"top_k": top_k}):
         config = merged_values(config, changes)
     if config["generator"]["type"] != "huggingface":
         config["generator"]["max_candidates"] = _LONGEST
-    return make_pipeline(Config(config), dataset, keep_union=False)
+    made = make_pipeline(Config(config), dataset, keep_union=False)
+    if "hops" in row:
+        made.retriever = NeighbourhoodRetriever(dataset.corpus, made.retriever, row["hops"])
+    return made
 
 
 def answered(

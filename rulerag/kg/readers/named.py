@@ -22,7 +22,7 @@ from rulerag.kg.readers.integers import read_vocabularies
 from rulerag.kg.readers.tables import Facts
 
 if TYPE_CHECKING:
-    from rulerag.kg.readers.coding import CodedLines
+    from rulerag.kg.coding import CodedLines
 
 _LARGE = 1 << 21  # bytes from which compiled code is worth its loading
 _INTEGER = re.compile(r"-?\d{1,10}")
@@ -67,7 +67,7 @@ def _coded(path: Path, width: int) -> tuple[CodedLines, Path, int] | None:
     """A large file's lines by compiled code, with the number of the first; None where unsure."""
     if is_jsonl(path) or path.stat().st_size < _LARGE:
         return None
-    from rulerag.kg.readers.coding import code_lines  # loads numba
+    from rulerag.kg.coding import code_lines  # loads numba
 
     data, header = read_bytes(path).removeprefix(b"\xef\xbb\xbf"), _header(path, width) is not None
     if b"\r" in data:

@@ -24,7 +24,7 @@ from rulerag.kg.readers.detect import GraphFiles, RawGraph, unknown_name
 from rulerag.kg.readers.headers import ROLES, Header, find_header, find_sheet
 
 if TYPE_CHECKING:
-    from rulerag.kg.readers.coding import CodedLines
+    from rulerag.kg.coding import CodedLines
 
 
 @dataclass

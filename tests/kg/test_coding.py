@@ -9,8 +9,8 @@ import pytest
 
 from rulerag import KnowledgeGraph
 from rulerag.errors import DataFormatError
+from rulerag.kg.coding import code_lines
 from rulerag.kg.readers import named
-from rulerag.kg.readers.coding import code_lines
 
 
 def _lines(number: int, *, dated: bool) -> list[str]:
