@@ -26,7 +26,7 @@ def test_minilm_knows_what_is_alike(pretrained: Callable[[str], Path]) -> None:
     near, far = vectors[0] @ vectors[1], vectors[0] @ vectors[2]
     assert near > 0.6 > 0.2 > far
     theirs = SentenceTransformer(str(pretrained("all-minilm-l6-v2"))).encode(texts)
-    assert np.array_equal(vectors, theirs)
+    assert np.allclose(vectors, theirs, atol=1e-6)  # what the layers' other product may round
 
 
 def test_smollm_answers_from_a_document(pretrained: Callable[[str], Path]) -> None:

@@ -95,11 +95,12 @@ def _sharded(allowed: bool) -> bool:
         return True
     raise ConfigError(
         f"the launcher shards the model by {way}, and "
-        + ("FSDP2 alone does that here" if allowed else "each process needs the whole one here"),
+        + ("FSDP2 alone does that here" if allowed else "this one is needed whole in each process"),
         key=f"ACCELERATE_USE_{way.upper()}",
         hint="accelerate launch --use_fsdp --fsdp_version 2, as configs/training/accelerate has it"
         if allowed
-        else "accelerate launch --multi_gpu, or torchrun",
+        else "accelerate launch --multi_gpu, or torchrun, which shard nothing: retrievers and "
+        "quantized weights are not sharded",
     )
 
 

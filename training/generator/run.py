@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerag.console import guarded
-from rulerag.errors import ConfigError
 from rulerag.io import write_json
 from rulerag.models import known_models, saving
 from rulerag.ruleqa import RuleQADataset
@@ -73,14 +72,11 @@ def train_generator(
         TrainingError: the loss is no number; the last good checkpoint is kept.
     """
     processes = Processes(
-        settings.device, settings.training.precision, otherwise="fp16", shards=True
+        settings.device,
+        settings.training.precision,
+        otherwise="fp16",
+        shards=not settings.model.quantization,
     )
-    if processes.sharded and settings.model.quantization:
-        raise ConfigError(
-            "quantized weights are not sharded",
-            key="model.quantization",
-            hint="null, or torchrun: each process then has the whole model",
-        )
     # The batches of another number of processes are other ones.
     folder = begin_run(settings, processes, fixed_processes=True)
     metrics = folder.finished
