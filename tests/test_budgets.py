@@ -35,7 +35,7 @@ BUDGETS = {
     "rulerag/mining": 3_715,
     "rulerag/models": 455,
     "rulerag/parallel": 200,
-    "rulerag/retrieval": 4_390,
+    "rulerag/retrieval": 4_405,
     "rulerag/ruleqa": 2_050,
     "rulerag/studio": 4_600,
     "rulerag/synthetic": 900,

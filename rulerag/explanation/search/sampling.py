@@ -29,7 +29,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from scipy.special import betainc, betaincinv, betaln
+import scipy  # loads its parts when they are used
 
 from rulerag.explanation.lattice import full_mask, indices_of, mask_of
 from rulerag.explanation.records import Certificate, OfSize
@@ -170,7 +170,7 @@ class ShareBets:
         s, f = self.successes, self.failures
         all_in = math.exp(-s * math.log(share)) if f == 0 else 0.0
         # A uniform mixture over the shares above.
-        above = 1 - float(betainc(s + 1, f + 1, share))
+        above = 1 - float(scipy.special.betainc(s + 1, f + 1, share))
         mixed = _ratio(s, f, share, above) / (1 - share)
         return _ALL_IN * all_in + (1 - _ALL_IN) * mixed
 
@@ -181,7 +181,7 @@ class ShareBets:
             share: between 0 and 1, both excluded.
         """
         s, f = self.successes, self.failures
-        return _ratio(s, f, share, float(betainc(s + 1, f + 1, share))) / share
+        return _ratio(s, f, share, float(scipy.special.betainc(s + 1, f + 1, share))) / share
 
     def lower(self, risk: float) -> float:
         """A share that the true one is not below, but with a probability of ``risk`` ever."""
@@ -200,7 +200,7 @@ def _ratio(successes: int, failures: int, share: float, part: float) -> float:
     if part <= 0:
         return 0.0
     own = successes * math.log(share) + failures * math.log1p(-share)
-    exponent = float(betaln(successes + 1, failures + 1)) + math.log(part) - own
+    exponent = float(scipy.special.betaln(successes + 1, failures + 1)) + math.log(part) - own
     return math.exp(min(exponent, 700.0))
 
 
@@ -215,7 +215,7 @@ def samples_needed(validity: float, risk: float) -> int:
 
 def lower_bound(successes: int, samples: int, risk: float) -> float:
     """The Clopper-Pearson lower limit of a share; it is above the truth with at most ``risk``."""
-    return float(betaincinv(successes, samples - successes + 1, risk)) if successes else 0.0
+    return float(successes and scipy.special.betaincinv(successes, samples - successes + 1, risk))
 
 
 def shown_together(wealth: Sequence[float], risk: float) -> list[bool]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.cache import cache_folder

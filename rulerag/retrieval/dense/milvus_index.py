@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.arrays import Floats, Longs
 from rulerag.errors import ConfigError, FingerprintError, MissingDependencyError, RetrievalError

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.composition import Settings, check_choice, register

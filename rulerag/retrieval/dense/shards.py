@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.arrays import Floats
 from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json

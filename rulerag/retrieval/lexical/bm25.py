@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.cache import remembered_arrays
 from rulerag.composition import check_range, register
@@ -38,6 +39,8 @@ _KIND = "bm25"
 _FILE = "scores.npz"
 # Queries handed to a thread at once: large enough to hide the call, small enough to share.
 _CHUNK = 256
+# Queries after which the kernel is worth its loading, some 0.3 s and 80 MB.
+_FEW = 40
 
 
 @register("retriever", "bm25", load="load")
@@ -98,6 +101,7 @@ class BM25Retriever(CorpusIndex):
         self.k1 = float(k1)
         self.b = float(b)
         self.tokenizer = tokenizer
+        self._num_searched = 0
         self.threads = threads or os.cpu_count() or 1
         self.progress = progress
 
@@ -147,8 +151,10 @@ class BM25Retriever(CorpusIndex):
         depth = min(depth, len(self.documents))
         rows = np.full((len(queries), depth), -1, dtype=np.int64)
         scores = np.zeros((len(queries), depth), dtype=np.float64)
-        # Imported here: loading numba takes longer than most searches.
-        from rulerag.retrieval.lexical.bm25_kernel import best_documents
+        self._num_searched += len(queries)
+        best_documents: Any = _best_documents
+        if self._num_searched > _FEW:
+            from rulerag.retrieval.lexical.bm25_kernel import best_documents
 
         def search_chunk(start: int) -> None:
             stop = start + _CHUNK
@@ -236,6 +242,20 @@ class BM25Retriever(CorpusIndex):
         )
         if not whole:
             raise ValueError("its arrays do not fit together")
+
+
+def _best_documents(*arguments: Any) -> None:
+    """What the compiled kernel does with its arguments, without a compiler to load."""
+    data, indices, starts, tokens, weights, bounds, num_documents, rows, scores = arguments
+    for query, (first, last) in enumerate(pairwise(bounds)):
+        total = np.zeros(num_documents)
+        for token, weight in zip(tokens[first:last], weights[first:last], strict=True):
+            column = slice(starts[token], starts[token + 1])
+            total[indices[column]] += weight * data[column]
+        matching = np.flatnonzero(total)
+        best = matching[np.argsort(-total[matching], kind="stable")[: rows.shape[1]]]
+        rows[query, : len(best)] = best
+        scores[query, : len(best)] = total[best]
 
 
 class _Arrays(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from pydantic import Field
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from rulerag.cache import cache_folder
 from rulerag.composition import Settings, register

@@ -20,7 +20,7 @@ from rulerag.models import quiet_transformers
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-    from tqdm.auto import tqdm
+    from tqdm import tqdm
 
 _log = logging.getLogger(__name__)
 
