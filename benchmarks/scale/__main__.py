@@ -36,7 +36,7 @@ def _step(arguments: argparse.Namespace) -> None:
     memory = PrivateMemory()
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
         row = work(arguments.size, arguments.workers, Path(folder))
-    row |= {"peak_mb": memory.peak_mb}
+    row = {"peak_mb": memory.peak_mb} | row
     sys.stdout.write(json.dumps(row) + "\n")
 
 

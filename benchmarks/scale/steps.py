@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import re
 import resource
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -86,6 +88,22 @@ def _mine(kind: str, size: int, workers: int) -> dict[str, Any]:
 def mine_amie(size: int, workers: int, _folder: Path) -> dict[str, Any]:
     """Rules of up to three atoms of a static graph."""
     return _mine("static", size, workers)
+
+
+def mine_file(size: int, _workers: int, folder: Path) -> dict[str, Any]:
+    """The same rules from a file of names, by the whole command."""
+    table = World.generate(size, kind="static").graph.train
+    entities, relations = (np.array(one.names) for one in (table.entities, table.relations))
+    with (folder / "facts.tsv").open("w", encoding="utf-8") as out:
+        for start in range(0, len(table), 10**6):
+            ids = table.rows[start : start + 10**6].T
+            names = entities[ids[0]], relations[ids[1]], entities[ids[2]]
+            out.writelines("\t".join(fact) + "\n" for fact in zip(*names, strict=True))
+    clock = Clock()
+    words = ["mine", folder / "facts.tsv", "--out", folder / "rules.jsonl", "--threads", "1"]
+    subprocess.run([sys.executable, "-m", "rulerag.cli", *map(str, words)], check=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
+    return {**clock.read(), "peak_mb": round(peak, 1)}
 
 
 def mine_tlogic(size: int, workers: int, _folder: Path) -> dict[str, Any]:
@@ -249,6 +267,7 @@ def _median(search: Callable[[Any], Any], questions: list[Any]) -> float:
 
 STEPS: dict[str, tuple[Step, tuple[int, ...]]] = {
     "mine-amie": (mine_amie, (10**4, 10**5, 10**6, 10**7, 3 * 10**7)),
+    "mine-file": (mine_file, (10**4, 10**5, 10**6, 10**7, 3 * 10**7)),
     "mine-tlogic": (mine_tlogic, (10**4, 10**5, 10**6, 10**7, 3 * 10**7)),
     "encode": (encode, (10**3, 10**4, 10**5)),
     "index-bm25": (index_bm25, (10**4, 10**5, 10**6)),

@@ -12,14 +12,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from benchmarks.speed import paths
+from benchmarks.speed import paths, peers
 from benchmarks.speed.timing import HOT_PATHS
 from rulerag.console import guarded
-from rulerag.errors import ConfigError, did_you_mean
+from rulerag.errors import ConfigError, MissingDependencyError, did_you_mean
 from rulerag.evaluation import markdown_table
 from rulerag.io import prepare_folder, read_json, write_json, write_text
 
-__all__ = ["main", "paths"]
+__all__ = ["main", "paths", "peers"]
 _ALL = "all"
 
 
@@ -37,7 +37,11 @@ def measure(name: str, out: Path | None) -> dict[str, list[dict[str, Any]]]:
     file = prepare_folder(out) / "ratios.json" if out is not None else None
     rows: dict[str, Any] = read_json(file) if file is not None and file.exists() else {}
     for key in HOT_PATHS if name == _ALL else (name,):
-        rows[key] = [{**asdict(one), "ratio": one.ratio} for one in HOT_PATHS[key].measure()]
+        try:
+            rows[key] = [{**asdict(one), "ratio": one.ratio} for one in HOT_PATHS[key].measure()]
+        except MissingDependencyError as error:
+            sys.stderr.write(f"passed over {key}: {error}\n")
+            continue
         sys.stdout.write(table({key: rows[key]}))
         sys.stdout.flush()
         if file is not None:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,8 @@ def _graph(name: str) -> KnowledgeGraph:
 
 
 @cache
-def _ruleqa_i() -> RuleQADataset:
+def ruleqa_i() -> RuleQADataset:
+    """The benchmark, built from ICEWS14."""
     return build("ruleqa-i", _graph("icews14"))
 
 
@@ -119,7 +120,7 @@ def grounded(graph: KnowledgeGraph, bank: RuleBank, asked: Sequence[tuple[str, s
 @hot_path("guided search", "plain BM25, without rules and reading")
 def guided_search() -> Iterator[Timing]:
     """Every balanced query of RuleQA-I by rule-guided BM25, read by the symbolic reader."""
-    dataset = _ruleqa_i()
+    dataset = ruleqa_i()
     queries = dataset.query_set("balanced")
     plain = make_retriever(preset("x", rules="none"), dataset, None)
     pipeline = make_pipeline(preset("x", rules="guided"), dataset)
@@ -140,22 +141,21 @@ def commands() -> Iterator[Timing]:
     """One question by the command line, in a process of its own."""
     with tempfile.TemporaryDirectory() as place:
         dataset = Path(place) / "ruleqa-i"
-        _ruleqa_i().save(dataset)
-        _process_seconds(["answer", QUESTION, "--dataset", str(dataset)], Path(place) / "warm")
+        ruleqa_i().save(dataset)
+        ours = [sys.executable, "-m", "rulerag.cli"]
+        answer = [*ours, "answer", QUESTION, "--dataset", str(dataset)]
+        child_seconds(answer, Path(place) / "warm")
         time.sleep(SETTLED_SECONDS + 0.5)  # files as young as that are not remembered
         for command in ("answer", "explain"):
-            words, folder = [command, QUESTION, "--dataset", str(dataset)], Path(place) / command
-            first = _process_seconds(words, folder)
-            yield Timing(
-                f"rulerag {command}", "question", 1, _process_seconds(words, folder), first
-            )
+            words, folder = [*ours, command, *answer[4:]], Path(place) / command
+            first = child_seconds(words, folder)
+            yield Timing(f"rulerag {command}", "question", 1, child_seconds(words, folder), first)
 
 
-def _process_seconds(words: Sequence[str], cache_folder: Path) -> float:
+def child_seconds(command: Sequence[str], cache_folder: Path | None = None) -> float:
     """CPU seconds of a command in a process of its own."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment: Mapping[str, str] = {**os.environ, "RULERAG_CACHE": str(cache_folder)}
-    command = [sys.executable, "-m", "rulerag.cli", *words]
+    environment = {**os.environ, **({"RULERAG_CACHE": str(cache_folder)} if cache_folder else {})}
     subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

@@ -9,7 +9,7 @@ from numba import njit
 
 from rulerag.arrays import Ints
 
-_PRIME, _BASIS = np.uint64(0x100000001B3), np.uint64(0xCBF29CE484222325)  # FNV-1a, 64 bits
+_PRIME, _NONE = np.uint64(0x9E3779B97F4A7C15), np.uint64(0)
 
 
 class CodedLines(NamedTuple):
@@ -38,13 +38,26 @@ def code_lines(data: bytes, width: int) -> CodedLines | None:
     codes, cells = _coded(text, width)
     if not len(codes):
         return None
-    texts: tuple[list[str], list[str]] = [], []
+    parts = [_joined(text, cells[cells[:, 3] == is_time]) for is_time in (0, 1)]
     try:
-        for start, end, code in cells[:, 1:].tolist():
-            texts[code & 1].append(str(data[start:end], "utf-8"))
+        names, times = (part.tobytes().decode().split("\n")[:-1] for part in parts)
     except UnicodeDecodeError:
         return None
-    return CodedLines(codes, *texts)
+    return CodedLines(codes, names, times)
+
+
+@njit(cache=True, nogil=True)
+def _joined(data: Any, cells: Any) -> Any:
+    """The cells, each with an LF."""
+    joined = np.empty((cells[:, 2] - cells[:, 1] + 1).sum(), np.uint8)
+    place = 0
+    for cell in range(len(cells)):
+        for source in range(cells[cell, 1], cells[cell, 2]):
+            joined[place] = data[source]
+            place += 1
+        joined[place] = 10
+        place += 1
+    return joined
 
 
 @njit(cache=True, nogil=True)
@@ -54,50 +67,92 @@ def _coded(data: Any, width: int) -> Any:
     for byte in data:
         lines += byte == 10
     codes = np.empty((lines, width), np.int32)
-    # Hash, start, end, twice the code plus whether it is a time: one place in memory for each cell.
-    cells = np.empty((1 << 15, 4), np.int64)
-    slots = np.full(1 << 17, -1, np.int32)
+    cells = np.empty((1 << 15, 4), np.int64)  # hash, start, end, whether it is a time
+    # The first 16 bytes, the size beside twice the code plus whether it is a time, and which cell
+    # it is: half a line of the processor's cache, which most cells are found by alone.
+    slots = np.zeros((1 << 16, 4), np.uint64)
     found, counts = 0, np.zeros(2, np.int64)
-    row, column, begin, value = 0, 0, 0, _BASIS
+    row, column, begin = 0, 0, 0
+    word, first, second, value = _NONE, _NONE, _NONE, _NONE
     for place in range(len(data)):
         byte = data[place]
+        size = place - begin
         if byte != 9 and byte != 10:
-            value = (value ^ np.uint64(byte)) * _PRIME
+            word |= np.uint64(byte) << np.uint64(8 * (size & 7))
+            if size & 7 == 7:
+                if size == 7:
+                    first = word
+                elif size == 15:
+                    second = word
+                value = _mixed(value, word)
+                word = _NONE
             continue
-        size, kind = place - begin, int(column >= 3)
         if not size or (byte == 10) != (column == width - 1):
             return codes[:0], cells[:0]
-        own = np.int64(value)
-        slot = (own ^ (own >> 29)) & (len(slots) - 1)
-        while slots[slot] >= 0:
-            one = slots[slot]
-            start = cells[one, 1]
-            if cells[one, 0] == own and cells[one, 2] - start == size and cells[one, 3] & 1 == kind:
-                offset = 0
+        if size < 8:
+            first = word
+        elif size < 16:
+            second = word
+        value = _mixed(_mixed(value, word), np.uint64(size))
+        is_time = int(column >= 3)
+        slot = np.int64(value) & (len(slots) - 1)
+        while slots[slot, 2]:
+            about = np.int64(slots[slot, 2])
+            if (
+                slots[slot, 0] == first
+                and slots[slot, 1] == second
+                and about >> 32 == size
+                and about & 1 == is_time
+            ):
+                offset, start = 16, 0
+                if size > 16:
+                    start = cells[np.int64(slots[slot, 3]), 1]
                 while offset < size and data[start + offset] == data[begin + offset]:
                     offset += 1
-                if offset == size:
+                if offset >= size:
                     break
             slot = (slot + 1) & (len(slots) - 1)
-        if slots[slot] < 0:
+        if not slots[slot, 2]:
+            if 10 * found > 7 * len(slots):
+                slots = _grown(slots, cells)
+                slot = _free(slots, np.int64(value))
             if found == len(cells):
                 cells = np.append(cells, cells, axis=0)
-                slots = np.full(4 * len(cells), -1, np.int32)
-                mask = len(slots) - 1
-                for other in range(found):
-                    slot = (cells[other, 0] ^ (cells[other, 0] >> 29)) & mask
-                    while slots[slot] >= 0:
-                        slot = (slot + 1) & mask
-                    slots[slot] = other
-                slot = (own ^ (own >> 29)) & mask
-                while slots[slot] >= 0:
-                    slot = (slot + 1) & mask
-            slots[slot] = found
-            cells[found] = own, begin, place, 2 * counts[kind] + kind
-            counts[kind] += 1
+            slots[slot, 0], slots[slot, 1] = first, second
+            slots[slot, 2] = np.uint64(size << 32 | counts[is_time] << 1 | is_time)
+            slots[slot, 3] = np.uint64(found)
+            cells[found] = np.int64(value), begin, place, is_time
+            counts[is_time] += 1
             found += 1
-        codes[row, column] = cells[slots[slot], 3] >> 1
-        begin, value, column = place + 1, _BASIS, column + 1
+        codes[row, column] = (np.int64(slots[slot, 2]) & 0xFFFFFFFF) >> 1
+        begin, column = place + 1, column + 1
+        word, first, second, value = _NONE, _NONE, _NONE, _NONE
         if byte == 10:
             row, column = row + 1, 0
     return codes, cells[:found]
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _mixed(value: Any, word: Any) -> Any:
+    """A hash that takes in eight more bytes."""
+    value = (value ^ word) * _PRIME
+    return value ^ (value >> np.uint64(29))
+
+
+@njit(cache=True, nogil=True)
+def _free(slots: Any, value: Any) -> Any:
+    """The first free slot for a hash."""
+    slot = value & (len(slots) - 1)
+    while slots[slot, 2]:
+        slot = (slot + 1) & (len(slots) - 1)
+    return slot
+
+
+@njit(cache=True, nogil=True)
+def _grown(slots: Any, cells: Any) -> Any:
+    """Twice as many slots."""
+    larger = np.zeros((2 * len(slots), 4), np.uint64)
+    for slot in range(len(slots)):
+        if slots[slot, 2]:
+            larger[_free(larger, cells[np.int64(slots[slot, 3]), 0])] = slots[slot]
+    return larger

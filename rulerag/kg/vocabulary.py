@@ -29,7 +29,7 @@ class Vocabulary:
     ) -> None:
         self.names = list(names)
         self._make_labels = labels if callable(labels) else None
-        self._ids = {name: i for i, name in enumerate(self.names)}
+        self._ids = dict(zip(self.names, range(len(self.names)), strict=True))
         self.aliases = {n: tuple(also) for n, also in (aliases or {}).items() if n in self._ids}
         if len(self._ids) != len(self.names):
             twice = next(name for i, name in enumerate(self.names) if self._ids[name] != i)

@@ -10,7 +10,7 @@ from array import array
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import compress, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,6 +82,10 @@ class Facts:
             (self._names, lines.names, slice(0, 3)),
             (self._times, lines.times, slice(3, None)),
         ):
+            if not known:
+                known.update(zip(texts, range(len(texts)), strict=True))
+                table[:, places] = lines.codes[:, places]
+                continue
             ids = [known.setdefault(text, len(known)) for text in texts]
             table[:, places] = np.array(ids, np.int32)[lines.codes[:, places]]
         self._codes.frombytes(table.tobytes())
@@ -131,10 +135,13 @@ class Facts:
         for kind, places in enumerate(([0, 2], [1])):
             used = np.zeros(len(names), bool)  # codes follow first appearance
             used[facts[:, places]] = True
-            own = [names[code] for code in np.flatnonzero(used)]
-            both.append(own if vocabularies is None else vocabularies[kind])
-            number = {str(i) if coded else name: i for i, name in enumerate(both[-1])}
-            id_of = np.array([number.get(name, -1) for name in names], np.int32)
+            if vocabularies is None:
+                both.append(list(compress(names, used)))
+                id_of = np.cumsum(used, dtype=np.int32) - 1
+            else:
+                both.append(vocabularies[kind])
+                number = {str(i) if coded else name: i for i, name in enumerate(both[-1])}
+                id_of = np.array([number.get(name, -1) for name in names], np.int32)
             ids[:, places] = id_of[facts[:, places]]
         for row, place in np.argwhere(ids < 0).tolist():
             known = () if coded else both[place % 2]

@@ -29,7 +29,7 @@ SIMILARITIES = ("cosine", "dot")
 # What models call the prompt of each role. sentence-transformers looks for the same names, but 6.2
 # takes an empty "document" that nobody wrote before a "passage" that the model's authors did.
 _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
-_AT_ONCE = 64  # batches that sentence-transformers sorts by length together
+_AT_ONCE = 4096  # texts that sentence-transformers sorts by length together
 
 
 class SentenceEncoder:
@@ -49,7 +49,7 @@ class SentenceEncoder:
         similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
             None.
         max_length: tokens read of a text, at most the model's window; the window when None.
-        batch_size: texts encoded at once.
+        batch_size: texts encoded at once; when None 64, and 16 on a CPU, whose caches hold them.
 
     Attributes:
         truncated: how many texts of the last :meth:`encode` were longer than the window.
@@ -68,10 +68,12 @@ class SentenceEncoder:
         document_prefix: str | None = None,
         similarity: str | None = None,
         max_length: int | None = None,
-        batch_size: int = 64,
+        batch_size: int | None = None,
     ) -> None:
         check_choice("role", role, ROLES)
-        check_range("batch_size", batch_size, 1)
+        usual = 16 if model.device.type == "cpu" else 64
+        self.batch_size = usual if batch_size is None else batch_size
+        check_range("batch_size", self.batch_size, 1)
         self.model = model
         self.role = role
         self.name = name
@@ -82,7 +84,6 @@ class SentenceEncoder:
         self.similarity = str(similarity or model.similarity_fn_name)
         check_choice("similarity", self.similarity, SIMILARITIES)
         self.window = _window(model, max_length)
-        self.batch_size = batch_size
         self.truncated = 0
         known = model.get_embedding_dimension()
         self.dimension = known if known is not None else int(model.encode(["a"]).shape[1])
@@ -156,7 +157,7 @@ class SentenceEncoder:
         vectors = np.empty((len(texts), self.dimension), dtype=np.float32)
         model: Any = self.model
         task = self._task()
-        step = _AT_ONCE * self.batch_size
+        step = max(_AT_ONCE, self.batch_size)
         for start in range(0, len(texts), step):
             part = list(texts[start : start + step])
             found = model.encode(

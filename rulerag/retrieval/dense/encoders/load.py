@@ -85,19 +85,19 @@ class EncoderSettings(Settings):
         similarity: what vectors are compared by, ``cosine`` or ``dot``; what the model says when
             None.
         max_length: tokens read of a text, at most the model's window; the window when None.
-        batch_size: texts encoded at once.
+        batch_size: texts encoded at once; when None 64, and 16 on a CPU, whose caches hold them.
         pooling: ``cls``, ``mean``, ``max``, ``lasttoken`` or ``pooler``; the authors' when None. A
             sentence-transformers folder states its own.
         device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
-        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end. On processors with
-            AMX ``bf16`` is three times as fast.
+        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end, those of ``bf16``
+            about 0.002 off. It is 1.5 times as fast on processors with AVX-512, three with AMX.
     """
 
     query_prefix: str | None = None
     document_prefix: str | None = None
     similarity: str | None = None
     max_length: int | None = Field(default=None, ge=3)
-    batch_size: int = Field(default=64, ge=1)
+    batch_size: int | None = Field(default=None, ge=1)
     pooling: str | None = None
     device: str | None = None
     dtype: str = "fp32"
