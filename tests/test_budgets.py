@@ -33,7 +33,7 @@ BUDGETS = {
     "rulerag/kg": 3_455,
     "rulerag/linking": 3_110,
     "rulerag/mining": 3_715,
-    "rulerag/models": 455,
+    "rulerag/models": 465,
     "rulerag/parallel": 200,
     "rulerag/retrieval": 4_410,
     "rulerag/ruleqa": 2_050,
@@ -42,7 +42,7 @@ BUDGETS = {
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_680,
-    "benchmarks": 8_645,
+    "benchmarks": 8_655,
     "tests": 32_560,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why

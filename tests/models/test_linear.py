@@ -30,4 +30,10 @@ def test_layers_give_the_numbers_gradients_and_copies_of_torch() -> None:
     with torch.inference_mode():  # a copy computes with its own weights
         rows = torch.ones(1, 64)
         assert not torch.equal(other(rows), fast(rows))
+        before = fast(rows)
+        torch.testing.assert_close(fast(rows), plain(rows), rtol=1e-5, atol=1e-6)
+    torch.optim.SGD(fast.parameters(), lr=0.1).step()  # and with the weights that it has by then
+    with torch.inference_mode():
+        assert not torch.equal(fast(rows), before)
+        plain.load_state_dict(fast.state_dict())
         torch.testing.assert_close(fast(rows), plain(rows), rtol=1e-5, atol=1e-6)
