@@ -471,15 +471,17 @@ class _Words:
         leading = [*names, False].index(False)
         self.subject = {stem for _, stem in words[:leading]}
         self.second = "".join(stem for _, stem in words[leading : leading + 1])
-        counts = {at: m for m in _COUNTS.finditer(text) for at in range(m.start(), m.end())}
-        stems = zip(matches, (stem for _, stem in words), strict=True)
-        numbers = {match.start(): stem for match, stem in stems if stem[0].isdigit()}
+        both = zip(matches, words, strict=True)
+        numbers = {match.start(): stem for match, (_, stem) in both if stem[0].isdigit()}
+        found = _COUNTS.finditer(text) if numbers else ()
+        counts = {at: m for m in found for at in range(m.start(), m.end())}
         self.facts = {stem for at, stem in numbers.items() if at not in counts}
         self.times = {stem for at, stem in numbers.items() if at in counts and counts[at]["times"]}
         answer = words[0][1] if words and text[matches[0].end() :][:1] in ",.!" else ""
         self.polarity = answer if answer in ("yes", "no") else ""
+        short = "'" in text or "\u2019" in text
         self.negated = any(
-            stem in _NEGATIONS or word.lower().replace("\u2019", "'").endswith("n't")
+            stem in _NEGATIONS or (short and word.lower().replace("\u2019", "'").endswith("n't"))
             for word, stem in words[bool(self.polarity) :]
         )
 

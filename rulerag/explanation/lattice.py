@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 import numpy.typing as npt
@@ -27,10 +27,12 @@ def full_mask(num_sources: int) -> int:
 
 def mask_of(indices: Iterable[int]) -> int:
     """The mask of the given source indices; repeats count once."""
-    mask = 0
-    for index in indices:
-        mask |= 1 << index
-    return mask
+    places = list(indices)
+    if len(places) < 512:
+        return reduce(lambda mask, index: mask | 1 << index, places, 0)
+    flags = np.zeros(max(places) + 1, np.bool_)
+    flags[places] = True
+    return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
 def indices_of(mask: int) -> tuple[int, ...]:

@@ -316,6 +316,7 @@ class Context:
         plain = self.removal == "delete" and type(self).instead is Context.instead
         single = plain and all(len(held) < 2 for held in self._of)
         self._whole_ones = [h[0][2] if h else -1 for h in self._of] if single else None
+        self._are_sources = self._whole_ones == list(range(len(self.documents)))
         if self.removal == "replace" or any(len(held) > 1 for held in self._of):
             for document, held in zip(self.documents, self._of, strict=True):
                 if held:  # found out before the first call
@@ -333,6 +334,8 @@ class Context:
         Args:
             kept: indices of sources.
         """
+        if self._are_sources:
+            return [self.documents[source] for source in kept]
         made, there = list[Any](), set(kept)
         for document, text in self.texts(kept):
             original = self.documents[document]
@@ -348,6 +351,8 @@ class Context:
 
         How parts are removed and what stands in their place is in it, since it is the texts read.
         """
+        if self._are_sources:
+            return tuple(kept)
         return tuple(
             document if text is None else (document, hashlib.sha256(text.encode()).digest())
             for document, text in self.texts(kept)
