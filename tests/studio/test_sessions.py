@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import threading
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -386,7 +387,7 @@ def test_a_change_that_fails_at_its_last_step_leaves_nothing(studio: Studio) -> 
 
 
 def test_a_folder_that_is_none_of_a_studio_is_refused(tmp_path: Path) -> None:
-    with sqlite3.connect(tmp_path / "studio.sqlite") as base:
+    with closing(sqlite3.connect(tmp_path / "studio.sqlite")) as base:
         base.execute("PRAGMA user_version = 7")
     with pytest.raises(DataFormatError, match="another version"):
         Studio(tmp_path)

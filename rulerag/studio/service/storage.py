@@ -7,6 +7,7 @@ import re
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -55,6 +56,7 @@ class Storage:
             self.path = prepare_folder(folder) / "studio.sqlite"
             folder.chmod(0o700)  # others use this machine too
             self._base = sqlite3.connect(self.path, check_same_thread=False, timeout=10)
+            weakref.finalize(self, self._base.close)  # Python 3.13 warns of one that is left open
             ((version,),) = self._rows("PRAGMA user_version")
             self.path.chmod(0o600)  # as what lies beside it from now on
             if version not in (0, VERSION):
