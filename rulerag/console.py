@@ -32,8 +32,9 @@ def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
             exception is a fault of the program and passes through.
         interrupted: what to say after Ctrl-C: what stands, and what to do next.
     """
+    heard: list[bool] = []
     try:
-        with _insistent_ctrl_c():
+        with _insistent_ctrl_c(heard):
             command()
             sys.stdout.flush()
     except BrokenPipeError:
@@ -41,7 +42,8 @@ def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
         # buffered must go nowhere, or the interpreter complains when it flushes at its end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (Exception, KeyboardInterrupt) as error:
-        if _came_of_ctrl_c(error):
+        # Compiled modules that it meets while they are imported say that they cannot be.
+        if _came_of_ctrl_c(error) or (heard and isinstance(error, ImportError)):
             # A progress bar or ^C may stand on the line.
             sys.stderr.write(("\n" if sys.stderr.isatty() else "") + interrupted + "\n")
             return EXIT_INTERRUPTED
@@ -53,8 +55,8 @@ def guarded(command: Callable[[], object], *, interrupted: str = AGAIN) -> int:
 
 
 @contextmanager
-def _insistent_ctrl_c() -> Iterator[None]:
-    """Raise ``KeyboardInterrupt`` again while an earlier one shows no effect."""
+def _insistent_ctrl_c(heard: list[bool]) -> Iterator[None]:
+    """Raise ``KeyboardInterrupt`` again while an earlier one shows no effect; note that it came."""
     if (
         threading.current_thread() is not threading.main_thread()
         or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
@@ -65,6 +67,7 @@ def _insistent_ctrl_c() -> Iterator[None]:
         return
 
     def stop(_signal: int, _frame: object) -> None:
+        heard.append(True)
         signal.setitimer(signal.ITIMER_REAL, _INSIST_SECONDS, _INSIST_SECONDS)
         raise KeyboardInterrupt
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,7 +12,18 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
-from rulerag.io import StoredRecords, fingerprint_object, read_records, write_jsonl
+from rulerag.hub import HubMixin
+from rulerag.io import (
+    STANDARD_OUTPUT,
+    StoredRecords,
+    fingerprint_object,
+    read_json,
+    read_records,
+    to_json,
+    write_json,
+    write_jsonl,
+    write_text,
+)
 
 
 def readable(name: str) -> str:
@@ -219,17 +231,19 @@ def rule_text(rule: Rule, label: Callable[[str], str] = readable) -> str:
     return f"{' and '.join(words(atom) for atom in rule.body)} leads to {words(rule.head)}"
 
 
-class RuleBank:
+class RuleBank(HubMixin):
     """An ordered set of rules, indexed by head relation and by id.
 
     Two rules with the same atoms are the same rule; the first one given stays.
 
     Args:
         rules: the rules, in the order to keep.
+        origin: what they were mined from and how, for people who read the bank later.
     """
 
-    def __init__(self, rules: Iterable[Rule] = ()) -> None:
+    def __init__(self, rules: Iterable[Rule] = (), origin: Mapping[str, Any] | None = None) -> None:
         self._given = tuple(rules)
+        self.origin = dict(origin or {})
 
     @cached_property
     def _by_id(self) -> dict[str, Rule]:
@@ -332,18 +346,59 @@ class RuleBank:
         return fingerprint_object([rule.to_json() for rule in self])
 
     def save(self, path: str | Path) -> None:
-        """Write ``rules.jsonl``, one rule a line, atomically."""
+        """Write ``rules.jsonl``, one rule a line, atomically; its origin beside it."""
         write_jsonl(path, (rule.to_json() for rule in self))
+        if self.origin and path != STANDARD_OUTPUT:
+            write_json(_origin_file(path), self.origin)
 
     @classmethod
     def load(cls, path: str | Path) -> RuleBank:
-        """Read ``rules.jsonl``.
+        """Read ``rules.jsonl``, or that of a folder.
 
         Raises:
             DataError: the file cannot be read.
             DataFormatError: a line is not a rule; names file, line and key.
         """
-        return cls(read_records(path, Rule.from_json))
+        file = Path(path) / "rules.jsonl" if Path(path).is_dir() else Path(path)
+        origin = _origin_file(file)
+        known = read_json(origin) if origin.is_file() else None
+        return cls(read_records(file, Rule.from_json), known)
+
+    def card(self) -> str:
+        """The card of the bank in Markdown, made from what it holds alone."""
+        graph = self.origin.get("graph", {})
+        atoms = Counter(len(rule.body) for rule in self)
+        best = sorted(self, key=_rank_key)[:10]
+        rows = [
+            f"| {rule.text} | {rule.ranking_confidence:.3f} | {rule.quality.support or 0:,} |"
+            for rule in best
+        ]
+        lines = [
+            "---\ntags: [rulerag, rule-bank, knowledge-graph]",
+            "configs: [{config_name: rules, data_files: rules.jsonl}]\n---\n\n# Rule bank\n",
+            f"{len(self):,} rules for {len(self.head_relations):,} relations; body atoms: "
+            + ", ".join(f"{count:,} of {size}" for size, count in sorted(atoms.items())),
+            f"\nFingerprint of the rules: `{self.fingerprint}`",
+            *(f"\nGraph, {key}: {value}" for key, value in graph.items()),
+            *(f"\n{key}: `{to_json(self.origin[key])}`" for key in self.origin if key != "graph"),
+            "\n| most confident rules | confidence | support |\n| --- | ---: | ---: |",
+            *rows,
+            "\n```python\nfrom rulerag import RuleBank\n",
+            'bank = RuleBank.from_pretrained("owner/name")\n```',
+        ]
+        return "\n".join(lines) + "\n"
+
+    def _write_repository(self, folder: Path) -> None:
+        self.save(folder / "rules.jsonl")
+        write_text(folder / "README.md", self.card())
+
+    @classmethod
+    def _read_repository(cls, folder: Path) -> RuleBank:
+        return cls.load(folder)
+
+
+def _origin_file(rules: str | Path) -> Path:
+    return Path(rules).with_suffix(".origin.json")
 
 
 class StoredRuleBank(RuleBank):
@@ -358,7 +413,7 @@ class StoredRuleBank(RuleBank):
     def __init__(
         self, rules: StoredRecords[Rule], heads: Mapping[str, Sequence[int]], fingerprint: str
     ) -> None:
-        self._rules, self._heads = rules, heads
+        self._rules, self._heads, self.origin = rules, heads, {}
         self.__dict__["fingerprint"] = fingerprint
 
     @cached_property

@@ -22,11 +22,11 @@ _NO_CODE = {
 BUDGETS = {
     "rulerag/assembly": 780,
     "rulerag/candidates": 1_715,
-    "rulerag/cli": 2_190,
+    "rulerag/cli": 2_260,
     "rulerag/composition": 570,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_550,
-    "rulerag/explanation": 6_580,
+    "rulerag/explanation": 6_640,
     "rulerag/extraction": 1_130,
     "rulerag/generation": 3_340,
     "rulerag/integrations": 690,
@@ -35,15 +35,15 @@ BUDGETS = {
     "rulerag/mining": 3_715,
     "rulerag/models": 470,
     "rulerag/parallel": 200,
-    "rulerag/retrieval": 4_410,
-    "rulerag/ruleqa": 2_050,
-    "rulerag/studio": 4_600,
+    "rulerag/retrieval": 4_420,
+    "rulerag/ruleqa": 2_070,
+    "rulerag/studio": 4_610,
     "rulerag/synthetic": 900,
     "rulerag/texts": 280,
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_655,
-    "tests": 32_560,
+    "tests": 33_100,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

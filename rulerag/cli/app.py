@@ -41,6 +41,7 @@ COMMANDS = {
     "models list": "models:list_models",
     "models fetch": "models:fetch",
     "models info": "models:info",
+    "push": "models:push",
     "cache": "models:cache",
 }
 """The function of each command, whose docstring is the help; those of two words make a group."""
@@ -103,11 +104,21 @@ def _run(words: Sequence[str]) -> None:
     else:
         from rulerag.io import STANDARD_OUTPUT  # here: the list of commands is shown at once
 
-        work, arguments = _bound(name, words[size:])
+        work, arguments = _bound(name, list(map(_local, words[size:])))
         # A command that writes to standard output says to standard error what it says.
         aside = STANDARD_OUTPUT in arguments.arguments.values()
         with contextlib.redirect_stdout(sys.stderr) if aside else contextlib.nullcontext():
             work(*arguments.args, **arguments.kwargs)
+
+
+def _local(word: str) -> str:
+    """An argument; where it names a repository of the Hub, the folder here that holds a copy."""
+    before, mark, place = word.rpartition("hf://")
+    if not mark or (before and not before.endswith("=")):
+        return word
+    from rulerag.hub import local_copy
+
+    return before + str(local_copy(mark + place))
 
 
 def _overview(group: str) -> str:

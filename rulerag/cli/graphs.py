@@ -223,7 +223,17 @@ def mine(
     if not len(bank):
         flags = [f"--{key.replace('_', '-')}" for key in _LEAST[name]]
         say(f"{len(facts):,} facts show no rule under these thresholds; lower {', '.join(flags)}")
-    export_rules(pruning.of(bank, facts), out, format, graph)
+    bank = pruning.of(bank, facts)
+    names = {"name": graph.name, "split": split, "fingerprint": graph.fingerprint}
+    settings = (
+        find("miner", name)
+        .settings.model_validate(given)
+        .model_dump(
+            mode="json", exclude={"threads", "checkpoint", "max_memory_gb", "backend", "progress"}
+        )
+    )
+    bank.origin = {"graph": names | {"facts": len(facts)}, "miner": name, "settings": settings}
+    export_rules(bank, out, format, graph)
 
 
 def _head_size(facts: FactTable) -> int:

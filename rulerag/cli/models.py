@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from rulerag.cache import cache_root, cached_kinds, clear
 from rulerag.cli.common import Output, say, show_progress, table
@@ -18,6 +18,9 @@ from rulerag.models import (
     model_folder,
     model_source,
 )
+
+_MADE = "manifest.json"
+_OF_MODELS = ("config.json", "adapter_config.json", "modules.json")
 
 
 def list_models() -> None:
@@ -113,6 +116,57 @@ def info(model: str, /) -> None:
     if (folder / "prompt.json").is_file():
         rows.append(("prompt", _shown(read_json(folder / "prompt.json"))))
     _show(rows)
+
+
+def push(
+    place: Path,
+    repository: str,
+    /,
+    *,
+    private: bool = False,
+    revision: str | None = None,
+    message: str | None = None,
+) -> None:
+    """Upload a rule bank, dataset, model, adapter or explanation to the Hugging Face Hub.
+
+    `hf auth login` once says who you are. Every command takes hf://owner/name for a folder.
+
+    Args:
+        place: rules.jsonl, an explanation as JSON, or the folder of a dataset or model.
+        repository: owner/name; made when missing.
+        private: make a new repository private.
+        revision: a branch, made when missing (default: main).
+        message: of the commit.
+
+    Example:
+        rulerag push rules.jsonl my-name/my-rules
+    """
+    from rulerag.explanation.explaining import Why
+    from rulerag.hub import push_folder
+    from rulerag.io import read_json
+    from rulerag.ruleqa import RuleQADataset
+    from rulerag.rules import RuleBank
+
+    how: Any = {"private": private, "revision": revision, "message": message}
+    if place.suffix == ".jsonl" or (
+        (place / "rules.jsonl").is_file() and not (place / _MADE).exists()
+    ):
+        address = RuleBank.load(place).push_to_hub(repository, **how)
+    elif place.suffix == ".json":
+        address = Why.from_json(read_json(place)).push_to_hub(repository, **how)
+    elif (place / _MADE).is_file():
+        RuleQADataset.load(place)  # whole, or nothing is uploaded
+        address = push_folder(place, repository, kind="dataset", **how)
+    elif any((place / name).is_file() for name in _OF_MODELS):
+        address = push_folder(place, repository, **how)
+    else:
+        raise DataError(
+            "nothing that can be uploaded",
+            path=place,
+            hint="rules.jsonl, an explanation as JSON, a RuleQA dataset's folder, or one with "
+            + " or ".join(_OF_MODELS),
+        )
+    say(f"{address}\nopen it anywhere: hf://{repository}{'@' + revision if revision else ''}")
 
 
 def _shown(value: object) -> str:

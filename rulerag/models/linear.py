@@ -18,7 +18,8 @@ def with_fast_linear(model: Any) -> Any:
     Torch multiplies by MKL, which takes its fast path on Intel's processors alone. Results differ
     by rounding, some 1e-6 of the largest in float32. Training, other types and devices stay
     torch's own. Weights of up to a gigabyte take their memory twice: in oneDNN's own layout a few
-    rows, the next tokens of some prompts, are multiplied twice as fast again.
+    rows, the next tokens of some prompts, are multiplied twice as fast again. Who changes weights
+    through ``.data`` opens the model anew.
     """
     import torch
 
@@ -35,6 +36,8 @@ def _linear(layer: Any, packs: bool, rows: Any) -> Any:
     import torch
 
     weight = layer.weight
+    if torch.is_grad_enabled():
+        _packed.pop(layer, None)  # a step of training follows; not each optimizer counts versions
     if (
         torch.is_grad_enabled()
         or rows.device.type != "cpu"
@@ -43,7 +46,7 @@ def _linear(layer: Any, packs: bool, rows: Any) -> Any:
     ):
         return torch.nn.Linear.forward(layer, rows)
     if packs and not weight.is_inference():
-        state = weight.data_ptr(), weight._version  # another one after each step of training
+        state = weight.data_ptr(), weight._version  # another one once weights are loaded
         if _packed.get(layer, (None,))[0] != state:
             reordered = torch.ops.mkldnn._reorder_linear_weight
             _packed[layer] = state, reordered(weight.detach())

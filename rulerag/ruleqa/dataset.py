@@ -34,6 +34,7 @@ from rulerag.errors import (
     UnknownNameError,
     did_you_mean,
 )
+from rulerag.hub import HubMixin
 from rulerag.io import (
     StoredRecords,
     fingerprint_file,
@@ -74,7 +75,7 @@ class DatasetInfo:
     statistics: Mapping[str, Any] | None = None
 
 
-class RuleQADataset:
+class RuleQADataset(HubMixin):
     """Questions over one corpus, with what is needed to answer, score and train on them.
 
     Args:
@@ -325,6 +326,24 @@ class RuleQADataset:
         """
         with output_folder(folder) as target:
             self._save(target, beside or {})
+
+    def _write_repository(self, folder: Path) -> None:
+        data = {"queries": "queries.jsonl", "corpus": "corpus.jsonl", "rules": "rules.jsonl"}
+        configs = [{"config_name": name, "data_files": file} for name, file in data.items()]
+        sizes = {**{name: len(rows) for name, rows in self.queries.items()}}
+        card = [
+            f"---\ntags: [rulerag, question-answering]\nconfigs: {to_json(configs)}\n---\n",
+            f"# {self.name}\n\n{len(self.corpus):,} documents, {len(self.rules):,} rules.\n",
+            *(f"- {size:,} questions of split {name}" for name, size in sizes.items()),
+            f"\nFingerprint: `{self.fingerprint}`\n\nSettings: `{to_json(self.settings)}`\n",
+            "```python\nfrom rulerag import RuleQADataset\n",
+            'dataset = RuleQADataset.from_pretrained("owner/name")\n```',
+        ]
+        self.save(folder, beside={"README.md": card})
+
+    @classmethod
+    def _read_repository(cls, folder: Path) -> RuleQADataset:
+        return cls.load(folder)
 
     def _save(self, target: Path, beside: Mapping[str, Iterable[str]]) -> None:
         aside = Path(tempfile.mkdtemp(dir=target, prefix=".part-"))

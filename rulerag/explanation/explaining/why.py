@@ -20,13 +20,14 @@ from rulerag.explanation.explaining.records import ExplainedClaim, Explanation
 from rulerag.explanation.explaining.run import Event, EventHook, ExplanationRun
 from rulerag.explanation.explaining.text import cited, explanation_lines
 from rulerag.explanation.units import Passage
-from rulerag.io import write_text
+from rulerag.hub import HubMixin
+from rulerag.io import read_json, write_json, write_text
 from rulerag.views import Highlights, Picture
 
 PICTURES = "flow", "context", "lattice", "bars", "shades"
 
 
-class Why:
+class Why(HubMixin):
     """An explained answer: prints itself, shows itself in a notebook, goes on when told to.
 
     Made by :func:`rulerag.explain`.
@@ -292,6 +293,20 @@ class Why:
         if not isinstance(read, Mapping):
             raise DataFormatError(f"expected an object, found {type(read).__name__}")
         return cls(Explanation.from_json(read))
+
+    def _write_repository(self, folder: Path) -> None:
+        write_json(folder / "explanation.json", self.to_json())
+        self.to_html(folder / "explanation.html")
+        card = (
+            f"---\ntags: [rulerag, explanation]\n---\n\n# Why: {self.explanation.question}\n\n"
+            f"```text\n{self.text}\n```\n\n`explanation.html` is the page.\n\n"
+            '```python\nfrom rulerag import Why\n\nwhy = Why.from_pretrained("owner/name")\n```\n'
+        )
+        write_text(folder / "README.md", card)
+
+    @classmethod
+    def _read_repository(cls, folder: Path) -> Why:
+        return cls.from_json(read_json(folder / "explanation.json"))
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One self-contained page; written where a path is given.

@@ -55,7 +55,7 @@ def import_rules(
     """Read a rule bank in one of :data:`FORMATS`.
 
     Args:
-        path: the file; compressed when its name ends in ``.gz``.
+        path: the file; compressed when its name ends in ``.gz``. Of a folder its ``rules.jsonl``.
         format: its format; ``auto`` tells it from the content.
         graph: needed by ``tlogic`` for relation ids; gives ``amie`` and ``anyburl`` rules their
             readable relation names.
@@ -66,7 +66,7 @@ def import_rules(
     """
     check_choice("format", format, ("auto", *FORMATS), "rule format")
     if format == "auto":
-        format = detect_format(path)
+        format = "jsonl" if Path(path).is_dir() else detect_format(path)
     if format == "jsonl":
         return RuleBank.load(path)
     if format == "amie":

@@ -15,8 +15,9 @@ import numpy as np
 from rulerag.arrays import Floats
 from rulerag.composition import check_choice, check_range
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
+from rulerag.hub import HubMixin
 from rulerag.io import fingerprint_object
-from rulerag.models import quiet_transformers
+from rulerag.models import quiet_transformers, with_fast_linear
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -32,7 +33,7 @@ _PROMPTS = {"query": ("query",), "document": ("document", "passage", "corpus")}
 _AT_ONCE = 4096  # texts that sentence-transformers sorts by length together
 
 
-class SentenceEncoder:
+class SentenceEncoder(HubMixin):
     """A text encoder: any :class:`~sentence_transformers.SentenceTransformer`, ready for retrieval.
 
     :func:`~rulerag.retrieval.dense.encoders.load_encoder` opens DPR, SimCSE, Contriever and
@@ -203,6 +204,17 @@ class SentenceEncoder:
         self.model.similarity_fn_name = self.similarity  # type: ignore[assignment]
         with quiet_transformers():
             self.model.save_pretrained(str(folder))
+
+    _repository_kind = "model"
+
+    def _write_repository(self, folder: Path) -> None:
+        self.save(folder)
+
+    @classmethod
+    def _read_repository(cls, folder: Path) -> SentenceEncoder:
+        from sentence_transformers import SentenceTransformer
+
+        return cls(with_fast_linear(SentenceTransformer(str(folder))))
 
     def _prompt(self, role: str) -> str:
         prompts = self.model.prompts
