@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from importlib.metadata import PackageNotFoundError, packages_distributions, requires
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -107,8 +109,32 @@ def one_thread() -> Iterator[None]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """``--models``: run what needs a pretrained model."""
+    """``--models``: run what needs a pretrained model; ``--core``: no extra is installed."""
     parser.addoption("--models", action="store_true", help="run tests of pretrained models")
+    parser.addoption("--core", action="store_true", help="pass over what needs an extra")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return _without_extras(collector.config, (yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    return _without_extras(item.config, (yield))
+
+
+def _without_extras(config: pytest.Config, report: Any) -> Any:
+    """With ``--core``, a failure for want of a package is passed over by its name."""
+    told = "\n".join([report.longreprtext, *(text for _, text in report.sections)])
+    missing = re.search(r"No module named '[^']+'|the package '[^']+' is needed for this", told)
+    if config.getoption("--core") and report.failed and missing:
+        report.outcome, report.longrepr = "skipped", (report.nodeid, 0, missing[0])
+    return report
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
