@@ -131,7 +131,7 @@ def pytest_runtest_makereport(
 def _without_extras(config: pytest.Config, report: Any) -> Any:
     """With ``--core``, a failure for want of a package is passed over by its name."""
     told = "\n".join([report.longreprtext, *(text for _, text in report.sections)])
-    missing = re.search(r"No module named '[^']+'|the package '[^']+' is needed for this", told)
+    missing = re.search(r"No module named '[^']+'|the package '[^']+' is n", told)
     if config.getoption("--core") and report.failed and missing:
         report.outcome, report.longrepr = "skipped", (report.nodeid, 0, missing[0])
     return report

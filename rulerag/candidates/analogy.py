@@ -13,6 +13,7 @@ from rulerag.arrays import Doubles, Floats, Longs
 from rulerag.candidates.base import DECAY, FactScorer
 from rulerag.candidates.facts import NO_TIME, CorpusFacts
 from rulerag.composition import check_range, register
+from rulerag.errors import needs_package
 from rulerag.types import Query, Support
 
 if TYPE_CHECKING:
@@ -280,7 +281,8 @@ class Names(Analogy):
         """What counts words, those of the known names, rows of length 1, and the words."""
 
         def counted() -> tuple[TfidfVectorizer, sparse.csr_matrix, Words]:
-            from sklearn.feature_extraction.text import TfidfVectorizer
+            with needs_package("scikit-learn", "learn"):
+                from sklearn.feature_extraction.text import TfidfVectorizer
 
             vectorizer = TfidfVectorizer(token_pattern=r"[^\W_]+", dtype=np.float32)
             names = [

@@ -17,7 +17,7 @@ from rulerag.candidates.base import Movable
 from rulerag.candidates.facts import CorpusFacts
 from rulerag.candidates.trees import SETTINGS, Question, grow_trees, order_by_trees
 from rulerag.composition import check_range, register
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, needs_package
 from rulerag.io import StoredRecords, fingerprint_object
 from rulerag.kg import query_text
 from rulerag.protocols import CandidateScorer, ScoredCandidates
@@ -83,7 +83,8 @@ class Learned(NamedTuple):
 
     def to_bytes(self) -> bytes:
         """All of it, to the last bit."""
-        import skops.io
+        with needs_package("scikit-learn", "learn"):
+            import skops.io
 
         content: bytes = skops.io.dumps(self._asdict())
         return content
@@ -94,7 +95,8 @@ class Learned(NamedTuple):
 
         Nothing in them is run: types other than numbers, arrays and trees are refused.
         """
-        import skops.io
+        with needs_package("scikit-learn", "learn"):
+            import skops.io
 
         try:
             unknown = skops.io.get_untrusted_types(data=content)

@@ -16,7 +16,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from rulerag.linking.words import ASKING, JOINING, WORD, stem, thesaurus, words_of
+from rulerag.linking.words import (
+    ASKING,
+    JOINING,
+    WORD,
+    LetterVectors,
+    stem,
+    thesaurus,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from rulerag.protocols import Encoder
@@ -93,15 +101,12 @@ class RelationRanker:
         return np.stack(found, axis=-1)
 
     def _by_letters(self, questions: Sequence[str]) -> Doubles:
-        from sklearn.feature_extraction.text import TfidfVectorizer
+        asked = self._letters.vectors([_plain(_content(text)) for text in questions])
+        return self._best((asked @ self._letters.fitted.T).toarray())
 
-        if not hasattr(self, "_letters"):
-            self._letters = TfidfVectorizer(
-                analyzer="char_wb", ngram_range=_NGRAMS, sublinear_tf=True
-            )
-            self._matrix = self._letters.fit_transform(map(_plain, self._flat))
-        asked = self._letters.transform([_plain(_content(text)) for text in questions])
-        return self._best((asked @ self._matrix.T).toarray())
+    @cached_property
+    def _letters(self) -> LetterVectors:
+        return LetterVectors(list(map(_plain, self._flat)), _NGRAMS)
 
     def _by_words(self, questions: Sequence[str]) -> tuple[Doubles, Doubles]:
         """How many of the words of each are in the other, or ones that mean much the same."""

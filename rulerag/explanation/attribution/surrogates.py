@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rulerag.arrays import Doubles
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, needs_package
 from rulerag.explanation.lattice import bits, mask_of, random_masks
 from rulerag.explanation.probing import SetValue
 from rulerag.explanation.records import Record
@@ -181,7 +181,8 @@ def fit_lasso(
     Raises:
         ConfigError: the penalty is not above 0.
     """
-    from sklearn.linear_model import Lasso
+    with needs_package("scikit-learn", "learn"):
+        from sklearn.linear_model import Lasso
 
     table, target = np.asarray(presence, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     means, deviations = table.mean(axis=0), table.std(axis=0)
@@ -207,7 +208,8 @@ def fit_ridge(presence: npt.ArrayLike, scores: npt.ArrayLike) -> LinearSurrogate
     References:
         Golub, Heath, Wahba 1979 (Technometrics 21, 215-223), in scikit-learn.
     """
-    from sklearn.linear_model import RidgeCV
+    with needs_package("scikit-learn", "learn"):
+        from sklearn.linear_model import RidgeCV
 
     table, target = np.asarray(presence, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     if len(target) < 2:  # nothing can be left out
@@ -226,8 +228,10 @@ def fit_kernel(masks: Sequence[int], scores: Sequence[float], num_sources: int) 
     """
     from scipy.optimize import minimize
     from scipy.stats import norm, rankdata
-    from sklearn.gaussian_process import GaussianProcessRegressor
-    from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
+
+    with needs_package("scikit-learn", "learn"):
+        from sklearn.gaussian_process import GaussianProcessRegressor
+        from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
     target = norm.ppf((rankdata(scores) - 0.5) / len(masks))
     target /= target.std() or 1.0

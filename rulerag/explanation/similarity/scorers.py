@@ -12,7 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rulerag.arrays import Doubles
-from rulerag.errors import ConfigError, ExplanationError, MissingDependencyError, did_you_mean
+from rulerag.errors import (
+    ConfigError,
+    ExplanationError,
+    MissingDependencyError,
+    did_you_mean,
+    needs_package,
+)
 from rulerag.models import SHIPPED, find_model, quiet_transformers
 from rulerag.text import UNSPACED
 
@@ -71,7 +77,8 @@ def tfidf_scores(answers: Sequence[str], units: Sequence[str]) -> Doubles:
     Returns:
         Shape (len(answers), len(units)), from 0 to 1.
     """
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    with needs_package("scikit-learn", "learn"):
+        from sklearn.feature_extraction.text import TfidfVectorizer
 
     texts, count = [words_of(text) for text in (*answers, *units)], len(answers)
     if not any(texts):
@@ -168,7 +175,8 @@ def cosines(answers: Any, units: Any) -> Doubles:
     Returns:
         Shape (A, U).
     """
-    from sklearn.metrics.pairwise import cosine_similarity
+    with needs_package("scikit-learn", "learn"):
+        from sklearn.metrics.pairwise import cosine_similarity
 
     rows, columns = (np.asarray(vectors, dtype=np.float64) for vectors in (answers, units))
     return np.asarray(cosine_similarity(rows, columns))

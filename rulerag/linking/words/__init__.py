@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     )
     from rulerag.linking.words.dates import AskedPeriod, asked_period, stated_times
     from rulerag.linking.words.documents import link_mentions
+    from rulerag.linking.words.letters import LetterVectors
     from rulerag.linking.words.mentions import MentionFinder, NamedPlace, spellings
     from rulerag.linking.words.wordnet import parted, sides_of, thesaurus, written_out
 else:
