@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataFormatError, UnknownNameError, did_you_mean
-from rulerag.hub import HubMixin
+from rulerag.folders import HubMixin
 from rulerag.io import (
     STANDARD_OUTPUT,
     StoredRecords,

@@ -24,9 +24,9 @@ from pathlib import Path
 from rulerag.composition import check_range
 from rulerag.console import guarded
 from rulerag.errors import DataError
+from rulerag.folders import output_folder
 from rulerag.kg import Calendar, derived_phrase
 from rulerag.linking import link_mentions, spellings
-from rulerag.output_folder import output_folder
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, known_names
 from rulerag.rules import readable
 from rulerag.types import Document, Fact, Query

@@ -16,9 +16,9 @@ from rulerag.composition import Config
 from rulerag.evaluation import results_table, run_experiment
 from rulerag.evaluation.page import rule_rows, write_report
 from rulerag.explanation.explaining import Explanation, explain_answer, explanation_lines
+from rulerag.folders import output_folder
 from rulerag.io import read_jsonl, write_json, write_jsonl
 from rulerag.kg import Verbalizer
-from rulerag.output_folder import output_folder
 from rulerag.pipeline import RuleRAGPipeline
 from rulerag.ruleqa import DatasetInfo, RuleQADataset, graph_labels, queries_from_facts
 from rulerag.rules import RuleBank

@@ -116,7 +116,7 @@ def _local(word: str) -> str:
     before, mark, place = word.rpartition("hf://")
     if not mark or (before and not before.endswith("=")):
         return word
-    from rulerag.hub import local_copy
+    from rulerag.folders import local_copy
 
     return before + str(local_copy(mark + place))
 

@@ -13,9 +13,9 @@ from cyclopts import Parameter
 
 from rulerag.cli.common import GraphOptions, Output, say, show_progress
 from rulerag.errors import ConfigError
+from rulerag.folders import output_folder
 from rulerag.io import excerpt
 from rulerag.kg import KnowledgeGraph, Verbalizer
-from rulerag.output_folder import output_folder
 from rulerag.ruleqa import is_benchmark, read_settings
 from rulerag.ruleqa.formats import open_folder
 from rulerag.text import normalize_answer

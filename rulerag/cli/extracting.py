@@ -23,8 +23,8 @@ from rulerag.extraction import (
     looks_english,
     write_graph,
 )
+from rulerag.folders import output_folder
 from rulerag.io import check_folder
-from rulerag.output_folder import output_folder
 from rulerag.ruleqa import graph_labels
 
 _SHOWN = 8

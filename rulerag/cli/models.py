@@ -142,7 +142,7 @@ def push(
         rulerag push rules.jsonl my-name/my-rules
     """
     from rulerag.explanation.explaining import Why
-    from rulerag.hub import push_folder
+    from rulerag.folders import push_folder
     from rulerag.io import read_json
     from rulerag.ruleqa import RuleQADataset
     from rulerag.rules import RuleBank

@@ -26,7 +26,7 @@ from rulerag.cli.common import (
 from rulerag.composition import parse_file, parse_settings
 from rulerag.console import EXIT_BAD_INPUT
 from rulerag.errors import ConfigError, DataError
-from rulerag.output_folder import output_folder
+from rulerag.folders import output_folder
 
 
 def evaluate(

@@ -43,6 +43,7 @@ from rulerag.evaluation.metrics import (
     mean_metrics,
     qrels_metrics,
 )
+from rulerag.folders import output_folder
 from rulerag.io import (
     fingerprint_object,
     read_json,
@@ -51,7 +52,6 @@ from rulerag.io import (
     write_json,
     write_text,
 )
-from rulerag.output_folder import output_folder
 from rulerag.retrieval.base import write_run
 from rulerag.types import Document, ScoredDocument
 

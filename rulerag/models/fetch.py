@@ -21,6 +21,7 @@ from typing import Any
 from rulerag.cache import cache_root
 from rulerag.composition import check_choice
 from rulerag.errors import ConfigError, DataError, FingerprintError
+from rulerag.folders import LOCK, locked
 from rulerag.io import (
     atomic_write,
     check_folder,
@@ -32,7 +33,6 @@ from rulerag.io import (
 from rulerag.models.disk import check_room, saving
 from rulerag.models.download import download_file
 from rulerag.models.gguf import SOURCE, is_gguf, save_gguf
-from rulerag.output_folder import LOCK, locked
 
 SHIPPED = ("rulerag-nano-encoder", "rulerag-nano-llama")
 """Models that are installed with the library, in folders beside this file."""

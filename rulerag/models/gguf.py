@@ -16,10 +16,10 @@ from typing import Any
 
 from rulerag.cache import cache_root, remembered_fingerprint
 from rulerag.errors import DataError, DataFormatError, MissingDependencyError
+from rulerag.folders import LOCK, locked, output_folder
 from rulerag.io import made_folder, read_json, write_json
 from rulerag.models.disk import check_room, saving
 from rulerag.models.quiet import quiet_transformers
-from rulerag.output_folder import LOCK, locked, output_folder
 
 logger = logging.getLogger(__name__)
 

@@ -34,7 +34,7 @@ from rulerag.errors import (
     UnknownNameError,
     did_you_mean,
 )
-from rulerag.hub import HubMixin
+from rulerag.folders import HubMixin, output_folder
 from rulerag.io import (
     StoredRecords,
     fingerprint_file,
@@ -45,7 +45,6 @@ from rulerag.io import (
     write_json,
 )
 from rulerag.kg import Phrases
-from rulerag.output_folder import output_folder
 from rulerag.ruleqa.stored import TEST, Qrels, StoredQrels, read_queries, stored_rules
 from rulerag.rules import RuleBank
 from rulerag.types import Document, Query

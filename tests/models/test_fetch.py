@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from rulerag.errors import ConfigError, DataError, DataFormatError, FingerprintError, OutputError
+from rulerag.folders import output_folder
 from rulerag.generation.huggingface import HuggingFaceGenerator
 from rulerag.io import read_json
 from rulerag.models import SOURCE, fetch_model, find_model, model_folder, saving
-from rulerag.output_folder import output_folder
 from rulerag.retrieval.dense.encoders import load_encoder
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -20,9 +20,9 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, TrainerCallback
 
 from benchmarks.speed.generation import small_llama
+from rulerag.folders import LOCK
 from rulerag.generation.prompts.template import PromptTemplate
 from rulerag.io import read_json
-from rulerag.output_folder import LOCK
 from rulerag.ruleqa.builder import RuleQASettings, build
 from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.synthetic.world import World

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rulerag.errors import ConfigError, RuleRAGError
+from rulerag.folders import hold_folder
 from rulerag.io import prepare_folder, read_json, write_json, write_text
-from rulerag.output_folder import hold_folder
 
 if TYPE_CHECKING:
     from training.common.settings import TrainingSettings

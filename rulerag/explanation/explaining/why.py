@@ -20,7 +20,7 @@ from rulerag.explanation.explaining.records import ExplainedClaim, Explanation
 from rulerag.explanation.explaining.run import Event, EventHook, ExplanationRun
 from rulerag.explanation.explaining.text import cited, explanation_lines
 from rulerag.explanation.units import Passage
-from rulerag.hub import HubMixin
+from rulerag.folders import HubMixin
 from rulerag.io import read_json, write_json, write_text
 from rulerag.views import Highlights, Picture
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from rulerag.errors import DataError, FingerprintError, OutputError, RetrievalError
+from rulerag.folders import LOCK, locked
 from rulerag.io import check_folder, made_folder, read_json, write_json
-from rulerag.output_folder import LOCK, locked
 
 MANIFEST = "manifest.json"
 _LAYOUT = 1

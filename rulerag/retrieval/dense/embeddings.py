@@ -23,8 +23,8 @@ from rulerag.errors import (
     OutputError,
     RetrievalError,
 )
+from rulerag.folders import LOCK, locked
 from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json
-from rulerag.output_folder import LOCK, locked
 from rulerag.retrieval.base import corpus_fingerprint, indexed_text
 from rulerag.retrieval.dense.encoders import SentenceEncoder
 from rulerag.retrieval.dense.encoding import open_vectors

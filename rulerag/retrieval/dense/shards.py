@@ -12,8 +12,8 @@ import numpy as np
 from tqdm import tqdm
 
 from rulerag.arrays import Floats
+from rulerag.folders import LOCK, locked
 from rulerag.io import fingerprint_object, prepare_folder, read_json, write_json
-from rulerag.output_folder import LOCK, locked
 from rulerag.retrieval.base import Rows
 from rulerag.retrieval.dense.faiss_index import INDEX_FILE, VectorIndex, import_faiss
 

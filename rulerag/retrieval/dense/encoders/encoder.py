@@ -15,7 +15,7 @@ import numpy as np
 from rulerag.arrays import Floats
 from rulerag.composition import check_choice, check_range
 from rulerag.errors import ConfigError, EmptyDataError, RetrievalError
-from rulerag.hub import HubMixin
+from rulerag.folders import HubMixin
 from rulerag.io import fingerprint_object
 from rulerag.models import quiet_transformers, with_fast_linear
 

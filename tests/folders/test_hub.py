@@ -11,11 +11,11 @@ import rulerag
 from rulerag import RuleBank, RuleQADataset, Why
 from rulerag.cli import main
 from rulerag.errors import DataError
-from rulerag.hub import local_copy
+from rulerag.folders import local_copy
 from rulerag.mining.amie import AmieMiner
 from rulerag.ruleqa import build
 from rulerag.synthetic import World
-from tests.hub_server import TOKEN, Hub, hub_server
+from tests.folders.server import TOKEN, Hub, hub_server
 
 constants = pytest.importorskip("huggingface_hub.constants")
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from rulerag.errors import OutputError
-from rulerag.output_folder import LOCK, hold_folder, locked, output_folder
+from rulerag.folders import LOCK, hold_folder, locked, output_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 
 HOLDER = """
 import sys
-from rulerag.output_folder import hold_folder, output_folder
+from rulerag.folders import hold_folder, output_folder
 
 if sys.argv[2] == "hold":
     hold_folder(sys.argv[1])
@@ -117,7 +117,7 @@ def test_many_processes_take_turns_and_never_two_at_once(tmp_path: Path) -> None
     script = """
 import sys
 from pathlib import Path
-from rulerag.output_folder import locked
+from rulerag.folders import locked
 
 place = Path(sys.argv[1])
 for _ in range(150):
