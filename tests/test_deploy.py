@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -54,3 +56,28 @@ def test_values_are_those_of_the_chart() -> None:
     assert values.keys() == _CHART.keys()
     for section, keys in values.items():
         assert keys.keys() <= _CHART[section], section
+
+
+def test_containers_run_without_root_and_tell_whether_they_are_well() -> None:
+    lines = (DEPLOY / "Dockerfile").read_text(encoding="utf-8").splitlines()
+    assert lines.count("USER 10001:10001") == 2 and any(
+        one.startswith("HEALTHCHECK") for one in lines
+    )
+    program = shutil.which("hadolint", path=str(Path(sys.executable).parent))
+    if program is None:
+        pytest.skip("hadolint is not installed")
+    done = subprocess.run([program, str(DEPLOY / "Dockerfile")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+def test_workflows_do_what_the_makefile_and_the_scripts_offer() -> None:
+    root = DEPLOY.parent
+    commands = []
+    for file in (root / ".github" / "workflows").glob("*.yml"):
+        jobs = yaml.safe_load(file.read_text(encoding="utf-8"))["jobs"].values()
+        commands += [step["run"] for job in jobs for step in job["steps"] if "run" in step]
+    targets = re.findall(r"^([a-z-]+):", (root / "Makefile").read_text(encoding="utf-8"), re.M)
+    made = {one.split()[1] for one in commands if one.startswith("make ")}
+    assert {"check", "test", "demo", "docs", "test-all"} == made <= {*targets}
+    for script in re.findall(r"scripts/\w+", "\n".join(commands)):
+        assert (root / script).is_file(), script
