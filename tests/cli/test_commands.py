@@ -292,6 +292,7 @@ def test_explain_takes_a_question_and_names_what_has_no_answer(
 def test_a_dense_index_and_the_small_reader_are_installed(
     asked: Query, dated: Path, rulerag: Any, tmp_path: Path, cache: Path
 ) -> None:
+    pytest.importorskip("faiss")
     index = tmp_path / "index"
     made = rulerag("index", dated, "--retriever", "dense", "--out", index, "--quiet")
     assert (made.code, made.err) == (0, "")
