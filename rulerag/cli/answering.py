@@ -32,9 +32,9 @@ from rulerag.cli.common import (
     show_progress,
     spread,
 )
-from rulerag.composition import Config
+from rulerag.composition import Config, check_choice
 from rulerag.errors import ConfigError
-from rulerag.io import write_jsonl
+from rulerag.io import read_jsonl, write_json, write_jsonl
 from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
 from rulerag.linking import INVERSE, LinkedQuestion, QueryWriter, QuestionLinker, Reading
@@ -92,6 +92,48 @@ def answer(
         right = sum(exact_match(item.text, item.query.answers, item.values) for item in known)
         plural = "query" if len(known) == 1 else "queries"
         say(f"exact match {percent(right / len(known))} % of {len(known):,} {plural}")
+
+
+def export(
+    file: Path,
+    /,
+    *,
+    out: Output | None = None,
+    to: str | None = None,
+    format: str = "spans",
+    project: str = "rulerag",
+) -> None:
+    """Hand answers or explanations to other programs: OpenTelemetry spans, samples of RAGAS.
+
+    Args:
+        file: answers.jsonl or explanations.jsonl.
+        out: the file to write: spans as JSON, samples as JSON lines.
+        to: send spans to an address, such as http://localhost:6006/v1/traces of Phoenix.
+        format: spans or ragas.
+        project: what Phoenix lists the spans under.
+
+    Example:
+        rulerag export answers.jsonl --format ragas --out samples.jsonl
+    """
+    # Imported here: most commands hand on nothing.
+    from rulerag.integrations.exports import otlp_spans, ragas_samples, send_spans
+
+    check_choice("format", format, ("spans", "ragas"))
+    check_outputs(out)
+    if out is None and to is None:
+        raise ConfigError("neither a file nor a server", key="out", hint="--out FILE, or --to URL")
+    if to is not None and format != "spans":
+        raise ConfigError("only spans are sent", key="to", hint="--format spans, or --out FILE")
+    rows = list(read_jsonl(file))
+    if format == "ragas" and out is not None:
+        write_jsonl(out, ragas_samples(rows))
+    else:
+        spans = otlp_spans(rows, project=project)
+        if out is not None:
+            write_json(out, spans)
+        if to is not None:
+            send_spans(spans, to)
+    say(f"{len(rows):,} answers → {', '.join(str(one) for one in (out, to) if one is not None)}")
 
 
 # --- the dataset, the queries, the pipeline -----

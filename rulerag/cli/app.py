@@ -30,6 +30,7 @@ COMMANDS = {
     "retrieve": "corpora:retrieve",
     "answer": "answering:answer",
     "explain": "explaining:explain",
+    "export": "answering:export",
     "evaluate": "running:evaluate",
     "link-prediction": "running:link_prediction",
     "studio": "running:studio",

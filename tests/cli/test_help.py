@@ -23,7 +23,7 @@ CONTRACT = {
     "encode",
     *("extract", "studio", "redteam", "link-prediction", "cache", "data fetch"),
     *("ruleqa build", "ruleqa check", "ruleqa table"),
-    *("models list", "models fetch", "models info", "push"),
+    *("models list", "models fetch", "models info", "push", "export"),
 }
 
 
