@@ -116,7 +116,7 @@ def export(
         rulerag export answers.jsonl --format ragas --out samples.jsonl
     """
     # Imported here: most commands hand on nothing.
-    from rulerag.integrations.exports import otlp_spans, ragas_samples, send_spans
+    from rulerag.integrations import otlp_spans, ragas_samples, send_spans
 
     check_choice("format", format, ("spans", "ragas"))
     check_outputs(out)

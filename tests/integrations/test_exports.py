@@ -15,8 +15,7 @@ from rulerag.assembly import make_pipeline, preset
 from rulerag.cli import main
 from rulerag.errors import DataError, DataFormatError
 from rulerag.explanation.explaining import explain_answer
-from rulerag.integrations import read_trace
-from rulerag.integrations.exports import otlp_spans, ragas_samples, send_spans
+from rulerag.integrations import otlp_spans, ragas_samples, read_trace, send_spans
 from rulerag.io import read_jsonl, write_jsonl
 from rulerag.ruleqa import build
 from rulerag.synthetic import World
