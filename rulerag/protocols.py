@@ -6,8 +6,7 @@ of one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Generator as PythonGenerator
+from collections.abc import Callable, Generator as PythonGenerator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 

@@ -10,8 +10,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from rulerag.errors import DataError, DataFormatError, OutputError
 from rulerag.io import (

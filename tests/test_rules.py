@@ -9,8 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rulerag.errors import DataFormatError, UnknownNameError
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality, readable, rule_text

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.candidates.analogy import Analogy
-    from rulerag.candidates.facts import CorpusFacts
-    from rulerag.candidates.learned import LearnedScorer
+    from rulerag.candidates.analogy import Analogy as Analogy
+    from rulerag.candidates.facts import CorpusFacts as CorpusFacts
+    from rulerag.candidates.learned import LearnedScorer as LearnedScorer
 else:
     __getattr__ = lazy_names(__name__)

@@ -65,8 +65,7 @@ def build(
         rulerag ruleqa build --kg facts.csv --out dataset
     """
     from rulerag.extraction import read_evidence
-    from rulerag.ruleqa import build as build_dataset
-    from rulerag.ruleqa import build_missing, card_files
+    from rulerag.ruleqa import build as build_dataset, build_missing, card_files
 
     given = read_settings(changes)
     if missing and (name or variant != "test"):
@@ -179,8 +178,7 @@ def fetch(
     Example:
         rulerag data fetch icews14 --out data
     """
-    from rulerag.data import fetch as fetch_files
-    from rulerag.data import known_sources
+    from rulerag.data import fetch as fetch_files, known_sources
 
     if show:
         for known, source in known_sources().items():

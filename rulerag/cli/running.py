@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from rulerag.assembly import FACTS_ALONE, make_pipeline, open_dataset
-from rulerag.assembly import experiment as load_experiment
+from rulerag.assembly import FACTS_ALONE, experiment as load_experiment, make_pipeline, open_dataset
 from rulerag.cli import command_line
 from rulerag.cli.common import (
     Output,

@@ -9,26 +9,30 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.composition.config import (
-        Config,
-        load_config,
-        merged_values,
-        parse_file,
-        parse_override,
-        parse_settings,
-        read_values,
-        to_yaml,
-        with_overrides,
+        Config as Config,
+        load_config as load_config,
+        merged_values as merged_values,
+        parse_file as parse_file,
+        parse_override as parse_override,
+        parse_settings as parse_settings,
+        read_values as read_values,
+        to_yaml as to_yaml,
+        with_overrides as with_overrides,
     )
     from rulerag.composition.registry import (
-        FAMILIES,
-        Entry,
-        find,
-        innermost,
-        known_keys,
-        names,
-        register,
-        retriever_name,
+        FAMILIES as FAMILIES,
+        Entry as Entry,
+        find as find,
+        innermost as innermost,
+        known_keys as known_keys,
+        names as names,
+        register as register,
+        retriever_name as retriever_name,
     )
-    from rulerag.composition.settings import Settings, check_choice, check_range
+    from rulerag.composition.settings import (
+        Settings as Settings,
+        check_choice as check_choice,
+        check_range as check_range,
+    )
 else:
     __getattr__ = lazy_names(__name__)

@@ -15,13 +15,13 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.chains import (
-        QUESTION_KEYS,
-        FrozenChain,
-        Retrieved,
-        no_retriever,
-        question_text,
+        QUESTION_KEYS as QUESTION_KEYS,
+        FrozenChain as FrozenChain,
+        Retrieved as Retrieved,
+        no_retriever as no_retriever,
+        question_text as question_text,
     )
-    from rulerag.explanation.claims import SameClaim
-    from rulerag.explanation.probing import answer_text
+    from rulerag.explanation.claims import SameClaim as SameClaim
+    from rulerag.explanation.probing import answer_text as answer_text
 else:
     __getattr__ = lazy_names(__name__)

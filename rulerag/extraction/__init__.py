@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.extraction.extractor import ExtractionSettings, TripleExtractor
-    from rulerag.extraction.folder import read_evidence, write_graph
-    from rulerag.extraction.known import with_known_facts
-    from rulerag.extraction.language_model import ModelExtractor
-    from rulerag.extraction.names import looks_english
-    from rulerag.extraction.patterns import PatternBook
-    from rulerag.extraction.records import Extraction, Triple
-    from rulerag.extraction.texts import over_texts
+    from rulerag.extraction.extractor import (
+        ExtractionSettings as ExtractionSettings,
+        TripleExtractor as TripleExtractor,
+    )
+    from rulerag.extraction.folder import read_evidence as read_evidence, write_graph as write_graph
+    from rulerag.extraction.known import with_known_facts as with_known_facts
+    from rulerag.extraction.language_model import ModelExtractor as ModelExtractor
+    from rulerag.extraction.names import looks_english as looks_english
+    from rulerag.extraction.patterns import PatternBook as PatternBook
+    from rulerag.extraction.records import Extraction as Extraction, Triple as Triple
+    from rulerag.extraction.texts import over_texts as over_texts
 else:
     __getattr__ = lazy_names(__name__)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.generation.candidate_reader import answers_by_relation
-    from rulerag.generation.hybrid import HybridReader
-    from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
-    from rulerag.generation.symbolic_reader import SymbolicReader
+    from rulerag.generation.candidate_reader import answers_by_relation as answers_by_relation
+    from rulerag.generation.hybrid import HybridReader as HybridReader
+    from rulerag.generation.openai_compatible import (
+        OpenAICompatibleGenerator as OpenAICompatibleGenerator,
+    )
+    from rulerag.generation.symbolic_reader import SymbolicReader as SymbolicReader
 else:
     __getattr__ = lazy_names(__name__)

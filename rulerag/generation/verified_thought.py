@@ -19,8 +19,7 @@ import pydantic
 
 from rulerag.composition import Settings, register
 from rulerag.errors import ConfigError
-from rulerag.generation.prompts import ROWS as CASES
-from rulerag.generation.prompts import PromptTemplate
+from rulerag.generation.prompts import ROWS as CASES, PromptTemplate
 from rulerag.io import fingerprint_object
 from rulerag.protocols import Retriever, SamplingGenerator
 from rulerag.text import normalize_answer

@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.integrations.exports import otlp_spans, ragas_samples, send_spans
-    from rulerag.integrations.openinference import Trace, read_trace
-    from rulerag.integrations.system import System, open_system
+    from rulerag.integrations.exports import (
+        otlp_spans as otlp_spans,
+        ragas_samples as ragas_samples,
+        send_spans as send_spans,
+    )
+    from rulerag.integrations.openinference import Trace as Trace, read_trace as read_trace
+    from rulerag.integrations.system import System as System, open_system as open_system
 else:
     __getattr__ = lazy_names(__name__)

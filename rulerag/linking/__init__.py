@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.linking.examples import LinkedExample, read_examples
-    from rulerag.linking.linker import QuestionLinker
-    from rulerag.linking.question import LinkedQuestion, Reading
-    from rulerag.linking.selector import LinkedSelector
-    from rulerag.linking.words.classes import INVERSE, stem
-    from rulerag.linking.words.dates import stated_times
-    from rulerag.linking.words.documents import link_mentions
-    from rulerag.linking.words.mentions import MentionFinder, spellings
-    from rulerag.linking.writer import QueryWriter
+    from rulerag.linking.examples import (
+        LinkedExample as LinkedExample,
+        read_examples as read_examples,
+    )
+    from rulerag.linking.linker import QuestionLinker as QuestionLinker
+    from rulerag.linking.question import LinkedQuestion as LinkedQuestion, Reading as Reading
+    from rulerag.linking.selector import LinkedSelector as LinkedSelector
+    from rulerag.linking.words.classes import INVERSE as INVERSE, stem as stem
+    from rulerag.linking.words.dates import stated_times as stated_times
+    from rulerag.linking.words.documents import link_mentions as link_mentions
+    from rulerag.linking.words.mentions import (
+        MentionFinder as MentionFinder,
+        spellings as spellings,
+    )
+    from rulerag.linking.writer import QueryWriter as QueryWriter
 else:
     __getattr__ = lazy_names(__name__)

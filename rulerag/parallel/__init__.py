@@ -6,13 +6,13 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.parallel.backends import (
-        LOCAL,
-        Backend,
-        RayBackend,
-        SerialBackend,
-        ThreadBackend,
-        fault_handlers_kept,
+        LOCAL as LOCAL,
+        Backend as Backend,
+        RayBackend as RayBackend,
+        SerialBackend as SerialBackend,
+        ThreadBackend as ThreadBackend,
+        fault_handlers_kept as fault_handlers_kept,
     )
-    from rulerag.parallel.copies import Copies
+    from rulerag.parallel.copies import Copies as Copies
 else:
     __getattr__ = lazy_names(__name__)

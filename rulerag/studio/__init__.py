@@ -10,6 +10,6 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.studio.serving import serve
+    from rulerag.studio.serving import serve as serve
 else:
     __getattr__ = lazy_names(__name__)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.synthetic.names import ENTITY_KINDS, NameMaker
-    from rulerag.synthetic.world import World
+    from rulerag.synthetic.names import ENTITY_KINDS as ENTITY_KINDS, NameMaker as NameMaker
+    from rulerag.synthetic.world import World as World
 else:
     __getattr__ = lazy_names(__name__)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.texts.chunks import ChunkSettings
-    from rulerag.texts.corpus import TextCorpus, read_texts
-    from rulerag.texts.formats import ENDINGS
+    from rulerag.texts.chunks import ChunkSettings as ChunkSettings
+    from rulerag.texts.corpus import TextCorpus as TextCorpus, read_texts as read_texts
+    from rulerag.texts.formats import ENDINGS as ENDINGS
 else:
     __getattr__ = lazy_names(__name__)

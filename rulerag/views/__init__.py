@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.views.bars import bars_picture
-    from rulerag.views.flow import Link, Node, flow_picture
+    from rulerag.views.bars import bars_picture as bars_picture
+    from rulerag.views.flow import Link as Link, Node as Node, flow_picture as flow_picture
     from rulerag.views.highlights import (
-        Highlights,
-        Kind,
-        Mark,
-        MarkedText,
-        Scale,
-        percent,
-        shaded,
+        Highlights as Highlights,
+        Kind as Kind,
+        Mark as Mark,
+        MarkedText as MarkedText,
+        Scale as Scale,
+        percent as percent,
+        shaded as shaded,
     )
-    from rulerag.views.lattice import lattice_picture
+    from rulerag.views.lattice import lattice_picture as lattice_picture
     from rulerag.views.page import (
-        AnswerText,
-        Block,
-        Columns,
-        Page,
-        Pairs,
-        Piece,
-        Section,
-        Table,
-        Text,
+        AnswerText as AnswerText,
+        Block as Block,
+        Columns as Columns,
+        Page as Page,
+        Pairs as Pairs,
+        Piece as Piece,
+        Section as Section,
+        Table as Table,
+        Text as Text,
     )
-    from rulerag.views.picture import Picture
-    from rulerag.views.svg import printable
+    from rulerag.views.picture import Picture as Picture
+    from rulerag.views.svg import printable as printable
 else:
     __getattr__ = lazy_names(__name__)

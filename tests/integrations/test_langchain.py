@@ -14,8 +14,7 @@ import pytest
 from typing_extensions import TypedDict
 
 import rulerag
-from rulerag import BM25Retriever, Query
-from rulerag import Document as OurDocument
+from rulerag import BM25Retriever, Document as OurDocument, Query
 from rulerag.errors import ConfigError
 from rulerag.explanation.explaining import Why
 from rulerag.integrations import System

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common.bench import Bench, tell
-from benchmarks.experiments.matrix.rows import ReadingRow
-from benchmarks.experiments.matrix.rows import row as retrieval_row
+from benchmarks.experiments.matrix.rows import ReadingRow, row as retrieval_row
 from benchmarks.experiments.retrieval.runs import Rules, last_of, run_row, train, trained_steps
 from benchmarks.stages.answers import EM, F1, READING_MEASURES
 from benchmarks.stages.own_process import in_own_process

@@ -10,9 +10,9 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.evaluation.link_prediction.protocol import (
-        LinkPredictionSettings,
-        evaluate_links,
-        load_rules,
+        LinkPredictionSettings as LinkPredictionSettings,
+        evaluate_links as evaluate_links,
+        load_rules as load_rules,
     )
 else:
     __getattr__ = lazy_names(__name__)

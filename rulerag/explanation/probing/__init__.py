@@ -11,35 +11,43 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.probing.answer_function import (
-        CHARACTERS_A_TOKEN,
-        AnswerFunction,
-        answer_text,
+        CHARACTERS_A_TOKEN as CHARACTERS_A_TOKEN,
+        AnswerFunction as AnswerFunction,
+        answer_text as answer_text,
     )
-    from rulerag.explanation.probing.cache import AnswerCache, CachedGenerator
-    from rulerag.explanation.probing.engine import ProbeEngine
+    from rulerag.explanation.probing.cache import (
+        AnswerCache as AnswerCache,
+        CachedGenerator as CachedGenerator,
+    )
+    from rulerag.explanation.probing.engine import ProbeEngine as ProbeEngine
     from rulerag.explanation.probing.generators import (
-        VotingGenerator,
-        refuse_another_answer,
-        refuse_unread_documents,
-        self_explaining,
+        VotingGenerator as VotingGenerator,
+        refuse_another_answer as refuse_another_answer,
+        refuse_unread_documents as refuse_unread_documents,
+        self_explaining as self_explaining,
     )
     from rulerag.explanation.probing.log_probability import (
-        ResponseScorer,
-        refuse_without_scores,
-        response_engine,
+        ResponseScorer as ResponseScorer,
+        refuse_without_scores as refuse_without_scores,
+        response_engine as response_engine,
     )
     from rulerag.explanation.probing.predicates import (
-        OutputPredicate,
-        Predicate,
-        PredicateValues,
-        is_correct,
-        judged,
-        matches_answer,
-        named,
-        of_short_answers,
-        predicate_of,
+        OutputPredicate as OutputPredicate,
+        Predicate as Predicate,
+        PredicateValues as PredicateValues,
+        is_correct as is_correct,
+        judged as judged,
+        matches_answer as matches_answer,
+        named as named,
+        of_short_answers as of_short_answers,
+        predicate_of as predicate_of,
     )
-    from rulerag.explanation.probing.reader import answer_function_of
-    from rulerag.explanation.probing.values import Probed, Score, SetValue, valued
+    from rulerag.explanation.probing.reader import answer_function_of as answer_function_of
+    from rulerag.explanation.probing.values import (
+        Probed as Probed,
+        Score as Score,
+        SetValue as SetValue,
+        valued as valued,
+    )
 else:
     __getattr__ = lazy_names(__name__)

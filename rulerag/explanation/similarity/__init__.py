@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.explanation.similarity.front import similarity_attribution
-    from rulerag.explanation.similarity.records import Sentence, SimilarityAttribution
-    from rulerag.explanation.similarity.scorers import SCORERS, cosines
+    from rulerag.explanation.similarity.front import (
+        similarity_attribution as similarity_attribution,
+    )
+    from rulerag.explanation.similarity.records import (
+        Sentence as Sentence,
+        SimilarityAttribution as SimilarityAttribution,
+    )
+    from rulerag.explanation.similarity.scorers import SCORERS as SCORERS, cosines as cosines
 else:
     __getattr__ = lazy_names(__name__)

@@ -10,13 +10,18 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.explanation.units.context import (
-        LEVELS,
-        NEUTRAL,
-        Context,
-        Unit,
-        opened,
-        units_of,
+        LEVELS as LEVELS,
+        NEUTRAL as NEUTRAL,
+        Context as Context,
+        Unit as Unit,
+        opened as opened,
+        units_of as units_of,
     )
-    from rulerag.explanation.units.passages import Hit, Passage, Reason, passages_of
+    from rulerag.explanation.units.passages import (
+        Hit as Hit,
+        Passage as Passage,
+        Reason as Reason,
+        passages_of as passages_of,
+    )
 else:
     __getattr__ = lazy_names(__name__)

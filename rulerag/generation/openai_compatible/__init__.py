@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.generation.openai_compatible.answers import Reply, read
+    from rulerag.generation.openai_compatible.answers import Reply as Reply, read as read
     from rulerag.generation.openai_compatible.generator import (
-        CallSettings,
-        OpenAICompatibleGenerator,
+        CallSettings as CallSettings,
+        OpenAICompatibleGenerator as OpenAICompatibleGenerator,
     )
 else:
     __getattr__ = lazy_names(__name__)

@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.kg.readers.intervals import cut_times, gather_intervals
+    from rulerag.kg.readers.intervals import (
+        cut_times as cut_times,
+        gather_intervals as gather_intervals,
+    )
 else:
     __getattr__ = lazy_names(__name__)

@@ -5,6 +5,6 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.mining.amie.miner import AmieMiner
+    from rulerag.mining.amie.miner import AmieMiner as AmieMiner
 else:
     __getattr__ = lazy_names(__name__)

@@ -6,23 +6,23 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.mining.indexes.static_index import (
-        StaticIndex,
-        build_static_index,
-        functional_on_object,
+        StaticIndex as StaticIndex,
+        build_static_index as build_static_index,
+        functional_on_object as functional_on_object,
     )
     from rulerag.mining.indexes.temporal_index import (
-        TemporalIndex,
-        build_temporal_index,
-        directed_facts,
-        run_starts,
+        TemporalIndex as TemporalIndex,
+        build_temporal_index as build_temporal_index,
+        directed_facts as directed_facts,
+        run_starts as run_starts,
     )
     from rulerag.mining.indexes.temporal_kernels import (
-        NEVER,
-        find_group,
-        find_pair,
-        first_after,
-        last_at,
-        running_sums,
+        NEVER as NEVER,
+        find_group as find_group,
+        find_pair as find_pair,
+        first_after as first_after,
+        last_at as last_at,
+        running_sums as running_sums,
     )
 else:
     __getattr__ = lazy_names(__name__)

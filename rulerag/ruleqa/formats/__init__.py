@@ -11,10 +11,10 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.ruleqa.formats.detect import (
-        FORMATS,
-        is_benchmark,
-        open_folder,
-        read_benchmark,
+        FORMATS as FORMATS,
+        is_benchmark as is_benchmark,
+        open_folder as open_folder,
+        read_benchmark as read_benchmark,
     )
 else:
     __getattr__ = lazy_names(__name__)

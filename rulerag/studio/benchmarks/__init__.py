@@ -8,8 +8,22 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.studio.benchmarks.comparing import Differences, Way, differences
-    from rulerag.studio.benchmarks.opened import SYMBOLIC, Benchmark, Understood
-    from rulerag.studio.benchmarks.runs import Run, RunPair, RunRow, gain, read_run
+    from rulerag.studio.benchmarks.comparing import (
+        Differences as Differences,
+        Way as Way,
+        differences as differences,
+    )
+    from rulerag.studio.benchmarks.opened import (
+        SYMBOLIC as SYMBOLIC,
+        Benchmark as Benchmark,
+        Understood as Understood,
+    )
+    from rulerag.studio.benchmarks.runs import (
+        Run as Run,
+        RunPair as RunPair,
+        RunRow as RunRow,
+        gain as gain,
+        read_run as read_run,
+    )
 else:
     __getattr__ = lazy_names(__name__)

@@ -9,6 +9,6 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.studio.pages.frame import add_pages, pages_of
+    from rulerag.studio.pages.frame import add_pages as add_pages, pages_of as pages_of
 else:
     __getattr__ = lazy_names(__name__)

@@ -10,17 +10,32 @@ from typing import TYPE_CHECKING
 from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from rulerag.studio.systems.attack_templates import Attack, attacks, injected
-    from rulerag.studio.systems.own import FormText, OwnSystems, SystemForm, check_foreign, foreign
-    from rulerag.studio.systems.predicates import SENSITIVE
-    from rulerag.studio.systems.reach import Reach
-    from rulerag.studio.systems.records import Message, Source, State, named
+    from rulerag.studio.systems.attack_templates import (
+        Attack as Attack,
+        attacks as attacks,
+        injected as injected,
+    )
+    from rulerag.studio.systems.own import (
+        FormText as FormText,
+        OwnSystems as OwnSystems,
+        SystemForm as SystemForm,
+        check_foreign as check_foreign,
+        foreign as foreign,
+    )
+    from rulerag.studio.systems.predicates import SENSITIVE as SENSITIVE
+    from rulerag.studio.systems.reach import Reach as Reach
+    from rulerag.studio.systems.records import (
+        Message as Message,
+        Source as Source,
+        State as State,
+        named as named,
+    )
     from rulerag.studio.systems.systems import (
-        OpenSystem,
-        SystemSettings,
-        as_json,
-        benchmark_system,
-        shipped_systems,
+        OpenSystem as OpenSystem,
+        SystemSettings as SystemSettings,
+        as_json as as_json,
+        benchmark_system as benchmark_system,
+        shipped_systems as shipped_systems,
     )
 else:
     __getattr__ = lazy_names(__name__)

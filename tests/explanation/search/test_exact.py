@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from rulerag.errors import ConfigError, ExplanationError, PredicateError
 from rulerag.explanation import lattice

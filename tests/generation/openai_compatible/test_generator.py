@@ -23,8 +23,15 @@ from rulerag.errors import (
 from rulerag.generation.openai_compatible import OpenAICompatibleGenerator
 from rulerag.generation.openai_compatible.answers import Reply
 from rulerag.types import Document, GenerationRequest, Query
-from tests.endpoints import Reply as Response
-from tests.endpoints import Server, completion, failure, good, prompt_of, wait_until
+from tests.endpoints import (
+    Reply as Response,
+    Server,
+    completion,
+    failure,
+    good,
+    prompt_of,
+    wait_until,
+)
 
 KEY = "sk-very-secret-0123456789"
 SOON = {"retry_after_ms": "10"}

@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rulerag.errors import RetrievalError
 from rulerag.retrieval.base import TimeAwareRetriever

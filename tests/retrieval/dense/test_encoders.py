@@ -16,8 +16,13 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router, Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
-from transformers import AutoTokenizer, DPRContextEncoder, DPRQuestionEncoder, RobertaConfig
-from transformers import RobertaModel as Roberta
+from transformers import (
+    AutoTokenizer,
+    DPRContextEncoder,
+    DPRQuestionEncoder,
+    RobertaConfig,
+    RobertaModel as Roberta,
+)
 
 from rulerag.errors import ConfigError, EmptyDataError, MissingDependencyError, RetrievalError
 from rulerag.models import quiet_transformers

@@ -10,14 +10,12 @@ from typing import Any
 import bm25s
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from rulerag.errors import FingerprintError, RetrievalError
 from rulerag.retrieval.lexical import BM25Retriever
 from rulerag.retrieval.lexical.tokenization import Tokenizer, rewrite_dates
-from rulerag.retrieval.lexical.word_counts import bm25_scores as scores_of
-from rulerag.retrieval.lexical.word_counts import count_words
+from rulerag.retrieval.lexical.word_counts import bm25_scores as scores_of, count_words
 from rulerag.types import Document, Query
 from tests.retrieval.conftest import ids
 

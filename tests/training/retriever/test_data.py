@@ -14,8 +14,7 @@ from rulerag.ruleqa.dataset import RuleQADataset
 from rulerag.rules import Atom, Rule, RuleBank, RuleQuality
 from rulerag.types import Document, Fact, Query, ScoredDocument
 from tests.training.conftest import changed
-from training.retriever.data import TrainingData, with_latest_statements
-from training.retriever.data import prepare as prepare_for
+from training.retriever.data import TrainingData, prepare as prepare_for, with_latest_statements
 from training.retriever.settings import RetrieverSettings
 
 FORWARD = Rule(

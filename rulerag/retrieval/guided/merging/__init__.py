@@ -11,12 +11,20 @@ from rulerag.lazy import lazy_names
 
 if TYPE_CHECKING:
     from rulerag.retrieval.guided.merging.control import (
-        DiversifiedRetriever,
-        check_rows,
-        make_merger,
+        DiversifiedRetriever as DiversifiedRetriever,
+        check_rows as check_rows,
+        make_merger as make_merger,
     )
-    from rulerag.retrieval.guided.merging.hits import Merger, RuleSearch, SearchHits
-    from rulerag.retrieval.guided.merging.learned import FEATURES, LearnedMerger, MergeWeights
-    from rulerag.retrieval.guided.merging.rank import RankMerger, union_of
+    from rulerag.retrieval.guided.merging.hits import (
+        Merger as Merger,
+        RuleSearch as RuleSearch,
+        SearchHits as SearchHits,
+    )
+    from rulerag.retrieval.guided.merging.learned import (
+        FEATURES as FEATURES,
+        LearnedMerger as LearnedMerger,
+        MergeWeights as MergeWeights,
+    )
+    from rulerag.retrieval.guided.merging.rank import RankMerger as RankMerger, union_of as union_of
 else:
     __getattr__ = lazy_names(__name__)
