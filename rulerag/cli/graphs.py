@@ -217,7 +217,8 @@ def mine(
     bank = engine.mine(facts)
     seconds = time.perf_counter() - started
     say(
-        f"{len(bank):,} rules for {len(bank.head_relations)} of {len(graph.relations)} relations "
+        f"{len(bank):,} rule{'s' * (len(bank) != 1)} for {len(bank.head_relations)} of "
+        f"{len(graph.relations)} relations "
         f"in {seconds:.2f} s ({name}) → {out}"
     )
     if not len(bank):

@@ -186,7 +186,7 @@ def push_folder(
 @contextmanager
 def _hub(place: str) -> Iterator[Any]:
     """The Hub's library; its errors get our names."""
-    with needs_package("huggingface-hub", "hf"):
+    with needs_package("huggingface-hub", "hub"):
         import huggingface_hub as hub
 
         errors: Any = importlib.import_module("huggingface_hub.errors")
