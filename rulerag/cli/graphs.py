@@ -226,14 +226,11 @@ def mine(
         say(f"{len(facts):,} facts show no rule under these thresholds; lower {', '.join(flags)}")
     bank = pruning.of(bank, facts)
     names = {"name": graph.name, "split": split, "fingerprint": graph.fingerprint}
-    settings = (
-        find("miner", name)
-        .settings.model_validate(given)
-        .model_dump(
-            mode="json", exclude={"threads", "checkpoint", "max_memory_gb", "backend", "progress"}
-        )
-    )
-    bank.origin = {"graph": names | {"facts": len(facts)}, "miner": name, "settings": settings}
+    aside = {"threads", "checkpoint", "max_memory_gb", "backend", "progress"}  # change no rule
+    stated = {key: value for key, value in given.items() if key not in aside}
+    settings = find("miner", name).settings.model_validate(stated)
+    made_with = settings.model_dump(mode="json", exclude=aside)
+    bank.origin = {"graph": names | {"facts": len(facts)}, "miner": name, "settings": made_with}
     export_rules(bank, out, format, graph)
 
 
