@@ -22,7 +22,7 @@ _NO_CODE = {
 BUDGETS = {
     "rulerag/assembly": 780,
     "rulerag/candidates": 1_720,
-    "rulerag/cli": 2_270,
+    "rulerag/cli": 2_310,
     "rulerag/composition": 580,
     "rulerag/data": 120,
     "rulerag/evaluation": 1_560,
@@ -44,7 +44,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_655,
-    "tests": 33_180,
+    "tests": 33_190,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +30,7 @@ def test_a_notebook_runs_and_prints_what_it_shows(
     pytest.importorskip("ipykernel")
     for package in ("networkx", "bs4", "pypdf", "langchain_core"):
         pytest.importorskip(package)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
     book = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     nbformat.validate(book)
     shown = [cell.get("outputs", []) for cell in book.cells]

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import itertools
 import logging
 import re
 import shlex
@@ -105,21 +106,26 @@ def _run(words: Sequence[str]) -> None:
     else:
         from rulerag.io import STANDARD_OUTPUT  # here: the list of commands is shown at once
 
-        work, arguments = _bound(name, list(map(_local, words[size:])))
+        work, arguments = _bound(name, list(_with_copies(words[size:])))
         # A command that writes to standard output says to standard error what it says.
         aside = STANDARD_OUTPUT in arguments.arguments.values()
         with contextlib.redirect_stdout(sys.stderr) if aside else contextlib.nullcontext():
             work(*arguments.args, **arguments.kwargs)
 
 
-def _local(word: str) -> str:
-    """An argument; where it names a repository of the Hub, the folder here that holds a copy."""
-    before, mark, place = word.rpartition("hf://")
-    if not mark or (before and not before.endswith("=")):
-        return word
-    from rulerag.folders import local_copy
+def _with_copies(words: Sequence[str]) -> Iterator[str]:
+    """The arguments; where one names a repository of the Hub, the folder here with a copy of it."""
+    for option, word in itertools.pairwise(["", *words]):
+        before, mark, place = word.rpartition("hf://")
+        if not mark or (before and not before.endswith("=")):
+            yield word
+            continue
+        if "--out" in (option, before.rstrip("=")):
+            hint = "name a folder here; rulerag push uploads it"
+            raise ConfigError(f"nothing is written to {mark}{place}", key="out", hint=hint)
+        from rulerag.folders import local_copy
 
-    return before + str(local_copy(mark + place))
+        yield before + str(local_copy(mark + place))
 
 
 def _overview(group: str) -> str:

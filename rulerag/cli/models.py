@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,7 +133,7 @@ def push(
     `hf auth login` once says who you are. Every command takes hf://owner/name for a folder.
 
     Args:
-        place: rules.jsonl, an explanation as JSON, or the folder of a dataset or model.
+        place: rules.jsonl, explanations.jsonl, or the folder of a dataset or model.
         repository: owner/name; made when missing.
         private: make a new repository private.
         revision: a branch, made when missing (default: main).
@@ -143,12 +144,14 @@ def push(
     """
     from rulerag.explanation.explaining import Why
     from rulerag.folders import push_folder
-    from rulerag.io import read_json
+    from rulerag.io import read_json, read_jsonl
     from rulerag.ruleqa import RuleQADataset
     from rulerag.rules import RuleBank
 
     how: Any = {"private": private, "revision": revision, "message": message}
-    if place.suffix == ".jsonl" or (
+    if place.suffix == ".jsonl" and "claims" in next(iter(read_jsonl(place)), {}):
+        address = _push_explanations(place, repository, how)
+    elif place.suffix == ".jsonl" or (
         (place / "rules.jsonl").is_file() and not (place / _MADE).exists()
     ):
         address = RuleBank.load(place).push_to_hub(repository, **how)
@@ -163,10 +166,30 @@ def push(
         raise DataError(
             "nothing that can be uploaded",
             path=place,
-            hint="rules.jsonl, an explanation as JSON, a RuleQA dataset's folder, or one with "
+            hint="rules.jsonl, explanations.jsonl, a RuleQA dataset's folder, or one with "
             + " or ".join(_OF_MODELS),
         )
     say(f"{address}\nopen it anywhere: hf://{repository}{'@' + revision if revision else ''}")
+
+
+def _push_explanations(file: Path, repository: str, how: Any) -> str:
+    """Upload what `rulerag explain --out` wrote, with a card that counts it."""
+    from rulerag.folders import push_folder
+    from rulerag.io import read_jsonl, write_jsonl, write_text
+
+    rows = list(read_jsonl(file))
+    judged = [row["right"] for row in rows if row.get("right") is not None]
+    card = (
+        "---\ntags: [rulerag, explanation]\n"
+        "configs: [{config_name: explanations, data_files: explanations.jsonl}]\n---\n\n"
+        f"# Explained answers\n\n{len(rows):,} answers, {sum(judged):,} of {len(judged):,} right; "
+        f"{sum(row['num_calls'] for row in rows):,} calls. Each line opens with "
+        "`rulerag.Why.from_json`.\n"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        write_jsonl(Path(folder) / "explanations.jsonl", rows)
+        write_text(Path(folder) / "README.md", card)
+        return push_folder(folder, repository, kind="dataset", **how)
 
 
 def _shown(value: object) -> str:

@@ -152,7 +152,8 @@ def local_copy(
                     raise
     found = Path(folder) / (match["path"] or "")
     if not found.exists():
-        raise DataError(f"{place}: the repository has no {match['path']}", hint=_FORM)
+        what = f"has no {match['path']}" if match["path"] else "is empty"
+        raise DataError(f"{place}: the repository {what}", hint=_FORM)
     return found
 
 

@@ -135,7 +135,13 @@ def test_every_command_takes_what_is_on_the_hub_for_a_folder(
     assert run("answer", question, "--dataset", "hf://datasets/me/qa@main") == here
     assert run("rules", "hf://me/rules@v1") == run("rules", str(tmp_path / "rules.jsonl"))
     assert run("rules", "hf://me/rules@v1/rules.jsonl").startswith("0 ")
+    assert "is empty" in run("rules", "hf://me/rules")  # but for the branch v1
     assert "names no repository" in run("rules", "hf://rules")
+    assert "rulerag push uploads it" in run("rules", "hf://me/rules@v1", "--out", "hf://me/more")
+    explained = str(tmp_path / "explanations.jsonl")
+    run("explain", str(tmp_path / "dataset"), "--limit", "2", "--out", explained)
+    assert "hf://me/whys" in run("push", explained, "me/whys")
+    assert len(local_copy("hf://me/whys/explanations.jsonl").read_text().splitlines()) == 2
     assert "has no other.jsonl" in run("rules", "hf://me/rules@v1/other.jsonl")
     (tmp_path / "empty").mkdir()
     assert "2 error" in (said := run("push", str(tmp_path / "empty"), "me/x"))
