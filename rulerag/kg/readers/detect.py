@@ -288,7 +288,11 @@ def _format(path: Path) -> _Format | None:
         path=path,
         line=number,
         hint="3 columns for triples, 4 for dated facts, 5 for id quadruples or intervals"
-        + ("; part columns by TAB, not by spaces" if width == 1 and " " in line else ""),
+        + (
+            f"; part columns by TAB: tr '|' '\\t' < {path.name} > graph.tsv"
+            if width == 1 and "|" in line
+            else "; part columns by TAB, not by spaces" * (width == 1 and " " in line)
+        ),
     )
 
 

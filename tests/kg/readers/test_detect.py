@@ -113,3 +113,6 @@ def test_layouts_that_do_not_fit(tmp_path: Path, write: Writer, quadruples: Writ
     spaces = write(tmp_path / "spaces", train="ann knows bob\n")
     with pytest.raises(DataFormatError, match=r"1 TAB-separated column.*TAB, not by spaces"):
         KnowledgeGraph.load(spaces)
+    (tmp_path / "bars.txt").write_text("a|r|b\nc|r|d\n", encoding="utf-8")
+    with pytest.raises(DataFormatError, match=r"tr '\|' '\\t' < bars\.txt > graph\.tsv"):
+        KnowledgeGraph.load(tmp_path / "bars.txt")
