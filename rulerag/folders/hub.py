@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 import tempfile
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,21 +21,22 @@ _PLACE = re.compile(
 _FORM = "hf://owner/name, with @revision and /file where wanted; datasets/ before the owner"
 
 
-class HubMixin:
+class HubMixin(ABC):
     """What is saved to a repository of the Hub, and opened from one.
 
-    A class says how: ``_write_repository`` writes the files and their card ``README.md``,
-    ``_read_repository`` reads them.
+    A class says how its files are written, the card ``README.md`` among them, and how read.
     """
 
     _repository_kind: ClassVar[str] = "dataset"
 
+    @abstractmethod
     def _write_repository(self, folder: Path) -> None:
-        raise NotImplementedError
+        """Write the files of the repository, its card with them."""
 
     @classmethod
+    @abstractmethod
     def _read_repository(cls, folder: Path) -> Self:
-        raise NotImplementedError
+        """What the files hold."""
 
     def push_to_hub(
         self,

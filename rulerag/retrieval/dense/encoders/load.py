@@ -89,8 +89,8 @@ class EncoderSettings(Settings):
         pooling: ``cls``, ``mean``, ``max``, ``lasttoken`` or ``pooler``; the authors' when None. A
             sentence-transformers folder states its own.
         device: ``cpu``, ``cuda``, ``cuda:1`` …; a GPU where there is one when None.
-        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end, those of ``bf16``
-            about 0.002 off. It is 1.5 times as fast on processors with AVX-512, three with AMX.
+        dtype: ``fp32``, ``bf16`` or ``fp16``; vectors are float32 in the end. ``bf16`` is faster on
+            processors with AVX-512 or AMX, and rounds more.
     """
 
     query_prefix: str | None = None
