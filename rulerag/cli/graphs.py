@@ -225,7 +225,7 @@ def mine(
         flags = [f"--{key.replace('_', '-')}" for key in _LEAST[name]]
         say(f"{len(facts):,} facts show no rule under these thresholds; lower {', '.join(flags)}")
     bank = pruning.of(bank, facts)
-    names = {"name": graph.name, "split": split, "fingerprint": graph.fingerprint}
+    names = {"name": graph.name, "split": split, "fingerprint": facts.fingerprint}
     aside = {"threads", "checkpoint", "max_memory_gb", "backend", "progress"}  # change no rule
     stated = {key: value for key, value in given.items() if key not in aside}
     settings = find("miner", name).settings.model_validate(stated)
