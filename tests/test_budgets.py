@@ -44,7 +44,7 @@ BUDGETS = {
     "rulerag/views": 945,
     "training": 3_680,
     "benchmarks": 8_655,
-    "tests": 33_190,
+    "tests": 33_200,
 }
 """The most lines of code, without docstrings, comments and blank lines. Whoever raises one says why
 in the commit."""

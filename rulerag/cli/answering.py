@@ -33,7 +33,7 @@ from rulerag.cli.common import (
     spread,
 )
 from rulerag.composition import Config, check_choice
-from rulerag.errors import ConfigError
+from rulerag.errors import ConfigError, EmptyDataError
 from rulerag.io import read_jsonl, write_json, write_jsonl
 from rulerag.kg import Phrases
 from rulerag.kg.grounding import statement_lines
@@ -125,6 +125,8 @@ def export(
     if to is not None and format != "spans":
         raise ConfigError("only spans are sent", key="to", hint="--format spans, or --out FILE")
     rows = list(read_jsonl(file))
+    if not rows:
+        raise EmptyDataError("holds no answer", path=file)
     if format == "ragas" and out is not None:
         write_jsonl(out, ragas_samples(rows))
     else:

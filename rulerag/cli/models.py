@@ -149,6 +149,10 @@ def push(
     from rulerag.rules import RuleBank
 
     how: Any = {"private": private, "revision": revision, "message": message}
+    if not place.exists():
+        raise DataError("no such file or folder", path=place)
+    if place.is_file() and not place.stat().st_size:
+        raise DataError("an empty file", path=place, hint="nothing was uploaded")
     if place.suffix == ".jsonl" and "claims" in next(iter(read_jsonl(place)), {}):
         address = _push_explanations(place, repository, how)
     elif place.suffix == ".jsonl" or (

@@ -143,6 +143,9 @@ def test_every_command_takes_what_is_on_the_hub_for_a_folder(
     assert "hf://me/whys" in run("push", explained, "me/whys")
     assert len(local_copy("hf://me/whys/explanations.jsonl").read_text().splitlines()) == 2
     assert "has no other.jsonl" in run("rules", "hf://me/rules@v1/other.jsonl")
+    (tmp_path / "empty.jsonl").touch()
+    assert "an empty file" in run("push", str(tmp_path / "empty.jsonl"), "me/x")
+    assert "no such file" in run("push", str(tmp_path / "nowhere"), "me/x")
     (tmp_path / "empty").mkdir()
     assert "2 error" in (said := run("push", str(tmp_path / "empty"), "me/x"))
     assert "nothing that can be uploaded" in said and "datasets/me/x" not in hub.repositories

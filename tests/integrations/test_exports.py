@@ -127,6 +127,8 @@ def test_files_are_read_by_ragas_and_as_traces(
         "error: key 'out': neither a file nor a server — --out FILE, or --to URL\n",
     )
     assert run(file, "--format", "ragas", "--to", "http://x")[0] == 2
+    (tmp_path / "empty.jsonl").touch()
+    assert "holds no answer" in run(str(tmp_path / "empty.jsonl"), "--out", "x")[1]
     if find_spec("ragas") is None:
         pytest.skip("ragas is not installed")
     # In a process of its own: where RAGAS is imported, event loops are left open.
